@@ -1,0 +1,1 @@
+"""Measurements: one question a file, ours and others' side by side in one run."""

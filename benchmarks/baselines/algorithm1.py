@@ -1,0 +1,85 @@
+"""The paper's Algorithm 1, literally: globals, signature, atom, marginals, harmonic numbers.
+
+Each tuple of the signed multiset {out, in} is tested against every predicate, its atom and each
+matching marginal get the signed triple (1, z, z²) of its centred value under compensated
+summation, and H_N and H⁽²⁾_N are stepped when N changes. No fastmath: it would undo Kahan's sums.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, uint64
+
+__all__ = ["State", "slide"]
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int32]
+
+
+class State(NamedTuple):
+    """What is left after the last slide; each row of a table is N (or m), A and B, centred."""
+
+    window: Floats  # float64[3]
+    marginals: Floats  # float64[K, 3]
+    atoms: Floats  # float64[2^K, 3], by signature
+    harmonics: Floats  # float64[2]: H_N and H⁽²⁾_N
+
+
+def slide(
+    region: Codes, tier: Codes, y: Floats, window: int, predicates: Codes, centre: float
+) -> State:
+    """Slide a window of ``window`` rows by one row over the whole stream. O(n·K).
+
+    region, tier  int32[n]     dictionary codes
+    y             float64[n]   the measure
+    predicates    int32[K, 2]  column (0 region, 1 tier) and the code it must equal
+    """
+    K = len(predicates)
+    # Columns 0-2 are the sums, 3 and 4 what rounding took from A and B.
+    whole, marginals = np.zeros((1, 5)), np.zeros((K, 5))
+    atoms, harmonics = np.zeros((1 << K, 5)), np.zeros(2)
+    _slides(region, tier, y, window, predicates, centre, whole, marginals, atoms, harmonics)
+    return State(whole[0, :3], marginals[:, :3], atoms[:, :3], harmonics)
+
+
+# Unsigned indices spare the loop Numba's test for negative ones, locals a second load: 11 % faster.
+
+
+@njit(inline="always")
+def _add(table, row, sign, z):  # type: ignore[no-untyped-def]
+    table[row, 0] += sign
+    term = sign * z - table[row, 3]
+    total = table[row, 1] + term
+    table[row, 3] = (total - table[row, 1]) - term
+    table[row, 1] = total
+    term = sign * (z * z) - table[row, 4]
+    total = table[row, 2] + term
+    table[row, 4] = (total - table[row, 2]) - term
+    table[row, 2] = total
+
+
+@njit
+def _slides(region, tier, y, window, predicates, centre, whole, marginals, atoms, harmonics):  # type: ignore[no-untyped-def]
+    for newest in range(len(y)):
+        before = whole[0, 0]
+        for sign in (-1.0, 1.0):
+            at = newest if sign > 0.0 else newest - window
+            if at < 0:
+                continue
+            x = uint64(at)
+            z, in_region, in_tier = y[x] - centre, region[x], tier[x]
+            _add(whole, uint64(0), sign, z)
+            signature = uint64(0)
+            for k in range(uint64(len(predicates))):
+                value = in_region if predicates[k, 0] == 0 else in_tier
+                if value == predicates[k, 1]:
+                    signature |= uint64(1) << k
+                    _add(marginals, k, sign, z)
+            _add(atoms, signature, sign, z)
+        N = whole[0, 0]
+        if before != N:
+            harmonics[0] += 1.0 / N
+            harmonics[1] += 1.0 / (N * N)

@@ -1,0 +1,47 @@
+"""IDS: which predicates account for a continuous aggregate, exactly, while the window is open.
+
+>>> import ids
+>>> events = {"t": [1, 2, 3], "region": ["EU", "US", "EU"], "latency": [10.0, 20.0, 60.0]}
+>>> ids.sql(
+...     "SELECT SHAPLEY_ATTRIBUTE(SUM(latency), region = 'EU') AS eu FROM events "
+...     "WINDOW w AS (ORDER BY t ROWS 2 PRECEDING) EMIT CHANGES",
+...     events=events,
+... )["eu"].to_pylist()
+[10.0, 10.0, 60.0]
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ids.errors import IdsError
+
+if TYPE_CHECKING:
+    from ids.engine import sql
+    from ids.model.attribution import Attribution
+    from ids.model.window import Changelog, CountWindow, TimeWindow
+
+__all__ = [
+    "Attribution",
+    "Changelog",
+    "CountWindow",
+    "IdsError",
+    "TimeWindow",
+    "sql",
+]
+
+# Loaded on first use, so that ``import ids`` costs next to nothing.
+_HOMES = {
+    "Attribution": "ids.model.attribution",
+    "Changelog": "ids.model.window",
+    "CountWindow": "ids.model.window",
+    "TimeWindow": "ids.model.window",
+    "sql": "ids.engine",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ids' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

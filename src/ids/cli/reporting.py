@@ -1,0 +1,48 @@
+"""What a person sees when something is wrong: one line, and an exit code that says which kind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from ids.errors import IdsError
+
+__all__ = ["note", "reporting"]
+
+
+def note(text: str) -> None:
+    """A notice beside the result: on stderr, so that stdout stays the result alone."""
+    typer.echo(f"note: {text}", err=True)
+
+
+@contextmanager
+def reporting(debug: bool) -> Iterator[None]:
+    """Every failure inside becomes one line on stderr; ``debug`` shows the traceback before it."""
+    try:
+        yield
+        sys.stdout.flush()  # here, where a reader that has gone away is no fault
+    except BrokenPipeError:
+        # the interpreter flushes stdout once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except IdsError as error:
+        raise _end(f"error: {error}", 1, debug) from error
+    except KeyboardInterrupt as error:
+        raise _end("interrupted", 130, debug=False) from error
+    except (typer.Exit, typer.BadParameter):
+        raise
+    except Exception as error:
+        fact = f"{type(error).__name__}: {error}"
+        way_out = "" if debug else "; run again with --debug"
+        raise _end(f"internal error: {fact}{way_out}", 70, debug) from error
+
+
+def _end(line: str, code: int, debug: bool) -> typer.Exit:
+    if debug:
+        traceback.print_exc()
+    typer.echo(line, err=True)
+    return typer.Exit(code)

@@ -1,0 +1,37 @@
+"""SUM, COUNT and AVG."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ids.games.game import Game, Moments
+from ids.games.harmonic import harmonic
+
+__all__ = ["AVG", "COUNT", "SUM", "average_slope"]
+
+Floats = npt.NDArray[np.float64]
+
+
+def average_slope(count: npt.ArrayLike) -> Floats:
+    """λ of AVG: H_{N-1}/(N-1), and 1 for N = 1 (where the deviation is 0).
+
+    >>> (average_slope([3, 4]) * [4, 18]).round(12).tolist()
+    [3.0, 11.0]
+    """
+    n = np.asarray(count, dtype=np.float64)
+    others = np.maximum(n - 1.0, 1.0)
+    return np.where(n > 1, harmonic(others) / others, 1.0)
+
+
+def _one(moments: Moments) -> tuple[Floats]:
+    return (np.ones_like(moments.count),)
+
+
+def _average_slopes(moments: Moments) -> tuple[Floats]:
+    return (average_slope(moments.count),)
+
+
+SUM = Game("SUM", degree=1, power=1, worth=lambda w: w.total, slopes=_one)
+COUNT = Game("COUNT", degree=0, power=0, worth=lambda w: w.count, slopes=lambda _: ())
+AVG = Game("AVG", degree=1, power=1, worth=lambda w: w.mean, slopes=_average_slopes)

@@ -1,0 +1,99 @@
+"""Signed rows into a delta, and a delta into the state."""
+
+# mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ids.kernels.digits import accumulate
+
+__all__ = ["add_delta", "apply_signed", "merge_summaries", "slide"]
+
+
+@njit(cache=True, nogil=True)
+def apply_signed(summaries, atom, digits, players, centre, layout, sign):
+    """Add ``sign`` times each row to its atom's summary.
+
+    summaries  int64[a, words]     changed in place
+    atom       uint32[n]           row i's atom
+    digits     int64[n, max(1,D)]  row i's digits
+    players    bool[n or 0]        whether row i takes part (empty: every row does)
+    centre     int64[max(1, D)]
+
+    O(n), allocates a few words. Twin: ``tests/oracles/recount.py``.
+    """
+    scratch = np.zeros_like(centre)
+    everyone = len(players) == 0
+    for i in range(np.uint64(len(atom))):
+        if everyone or players[i]:
+            accumulate(summaries, atom[i], digits[i], centre, scratch, layout, sign)
+
+
+@njit(cache=True, nogil=True)
+def slide(summaries, atom, digits, window, centre, layout):
+    """A count window sliding one row at a time over a whole stream: |Δ| = 1 at every step.
+
+    O(n) whatever the window. This is the loop that ``benchmarks/slide.py`` measures.
+    """
+    scratch = np.zeros_like(centre)
+    filled = np.uint64(min(window, len(atom)))
+    for i in range(filled):
+        accumulate(summaries, atom[i], digits[i], centre, scratch, layout, 1)
+    for i in range(filled, np.uint64(len(atom))):
+        gone = i - filled
+        accumulate(summaries, atom[gone], digits[gone], centre, scratch, layout, -1)
+        accumulate(summaries, atom[i], digits[i], centre, scratch, layout, 1)
+
+
+@njit
+def _add_words(total, summary, start, count):
+    """Multi-word addition: the carry of each word goes into the next."""
+    carry = np.uint64(0)
+    for w in range(start, start + count):
+        word = np.uint64(summary[w])
+        partial = np.uint64(total[w]) + carry
+        overflow = partial < carry
+        whole = partial + word
+        overflow = overflow or whole < word
+        carry = np.uint64(1) if overflow else np.uint64(0)
+        total[w] = np.int64(whole)
+
+
+@njit
+def _add_summary(total, summary, layout):
+    plain = 1 + len(layout[0])
+    for w in range(plain):
+        total[w] += summary[w]
+    for p in range(len(layout[1])):
+        _add_words(total, summary, plain + 2 * p, 2)
+    start = plain + 2 * len(layout[1])
+    for p in range(len(layout[2])):
+        _add_words(total, summary, start + p * len(layout[3]), len(layout[3]))
+
+
+@njit(cache=True, nogil=True)
+def merge_summaries(summaries, chosen, layout, total):
+    """Merge before evaluating: add the chosen summaries into ``total`` (int64[words])."""
+    for k in range(len(chosen)):
+        _add_summary(total, summaries[chosen[k]], layout)
+
+
+@njit(cache=True, nogil=True)
+def add_delta(delta, atoms, holds, layout, summaries, marginals, window):
+    """Add a delta to the atoms, to the marginals its atoms belong to, and to the window.
+
+    delta      int64[t, words]  one row for each touched atom
+    atoms      int64[t]         which atoms these are
+    holds      bool[a, k]       whether predicate k holds on an atom
+    summaries  int64[a, words], marginals int64[k, words], window int64[words]  changed in place
+
+    O(touched atoms · K), whatever the number of rows in the delta.
+    """
+    for t in range(len(atoms)):
+        atom = atoms[t]
+        _add_summary(summaries[atom], delta[t], layout)
+        _add_summary(window, delta[t], layout)
+        for k in range(holds.shape[1]):
+            if holds[atom, k]:
+                _add_summary(marginals[k], delta[t], layout)

@@ -1,0 +1,1 @@
+"""The nouns of IDS: expressions, windows, queries, attributions, tables."""

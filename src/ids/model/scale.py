@@ -1,0 +1,54 @@
+"""The exact representation of a measure: whole digits against a power of two.
+
+A value y becomes D signed digits of 35 bits, top digit first: y / 2**exponent = Σ q_j · 2**(-35(j+1)).
+Sums of digits and of products of digits are sums of integers: exact, in any order, and undone
+exactly by expiry. With D digits every bit down to 2**(exponent - 35·D) counts; what lies below is
+rounded away once per value, always the same way, so it cannot drift either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["DIGIT_BITS", "MAX_DEGREE", "MAX_DIGITS", "MAX_ROWS", "Layout", "Scale"]
+
+DIGIT_BITS = 35
+MAX_DIGITS = 5
+MAX_DEGREE = 6
+MAX_ROWS = 2**26  # a digit (35 bits) less a centre, times this, stays inside a signed 64-bit sum
+
+Layout = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How a measure's values are cut into digits.
+
+    exponent  every |value| is below 2**exponent
+    digits    how many digits of 35 bits each value gets (0: rows are only counted)
+    degree    the highest power that is summed
+    centre    digits subtracted before powers of 3 and more are taken (they are shift-sensitive)
+    """
+
+    exponent: int
+    digits: int
+    degree: int
+    centre: tuple[int, ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """The shape of a summary as four tuples whose *lengths* a kernel is compiled for:
+
+        digits, pairs of digits, powers of 3 and more, and the words of each such power.
+        """
+        pairs = self.digits * (self.digits + 1) // 2 if self.degree >= 2 else 0
+        powers = max(self.degree - 2, 0)
+        bits = self.degree * (DIGIT_BITS * self.digits + 1) + MAX_ROWS.bit_length()
+        words = bits // 64 + 1 if powers else 0
+        return (0,) * self.digits, (0,) * pairs, (0,) * powers, (0,) * words
+
+    @property
+    def words(self) -> int:
+        """64-bit words of one summary: count, digit sums, products of digits, higher powers."""
+        digits, pairs, powers, words = self.layout
+        return 1 + len(digits) + 2 * len(pairs) + len(powers) * len(words)

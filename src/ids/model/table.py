@@ -1,0 +1,60 @@
+"""Columns in memory: what every source becomes before a predicate looks at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ColumnData", "Kind", "Table"]
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    NUMBER = "number"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    TIME = "timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnData:
+    """One column as arrays; views of the input where its format allows.
+
+    kind     what it holds
+    values   NUMBER float64[n] or int64[n] · BOOLEAN bool[n] · TIME int64[n] (µs since 1970 UTC)
+             · TEXT int32[n] codes into ``dictionary``
+    valid    bool[n], or None when no row is NULL (a NULL row's value is arbitrary but in range)
+    dictionary  object[d] of str for TEXT, else None
+    """
+
+    kind: Kind
+    values: npt.NDArray[np.generic]
+    valid: npt.NDArray[np.bool_] | None = None
+    dictionary: npt.NDArray[np.object_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: npt.NDArray[np.intp] | slice) -> ColumnData:
+        """The given rows, in the given order (a slice copies nothing)."""
+        valid = None if self.valid is None else self.valid[rows]
+        return ColumnData(self.kind, self.values[rows], valid, self.dictionary)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns of one length, by name."""
+
+    columns: dict[str, ColumnData]
+    rows: int
+
+    def take(self, rows: npt.NDArray[np.intp] | slice) -> Table:
+        """The given rows of every column."""
+        taken = {name: column.take(rows) for name, column in self.columns.items()}
+        if isinstance(rows, slice):
+            return Table(taken, len(range(*rows.indices(self.rows))))
+        return Table(taken, len(rows))

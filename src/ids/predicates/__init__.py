@@ -1,0 +1,1 @@
+"""From conditions to membership: binding, three-valued truth, and the refinement into atoms."""

@@ -1,0 +1,79 @@
+"""Agreement: two sides of a comparison must be of one kind, or the script is wrong."""
+
+from __future__ import annotations
+
+from ids.errors import Position, ScriptError
+from ids.model.expression import Expression, Literal
+from ids.model.table import Kind
+from ids.predicates.instants import parse_instant
+from ids.predicates.kinds import noun
+from ids.predicates.spelling import position_of, spell
+
+__all__ = ["agree", "refuse"]
+
+_SHOWN = 60
+
+Typed = tuple[Expression, Kind | None]
+
+
+def refuse(expression: Expression, kind: Kind | None, hint: str) -> ScriptError:
+    """The error for an expression of the wrong kind: what it is, where, what is needed."""
+    what = noun(kind) if kind is not None else "NULL"
+    return ScriptError(f"{_short(expression)} is {what}", position_of(expression), hint)
+
+
+def agree(left: Typed, right: Typed, at: Position | None) -> tuple[Expression, Expression]:
+    """Both sides, of one kind; a text constant beside a timestamp becomes the instant it names."""
+    (a, kind_a), (b, kind_b) = left, right
+    if kind_a is None or kind_b is None or kind_a is kind_b:
+        return a, b
+    if kind_a is Kind.TIME and _is_text(b):
+        return a, _instant(b, at)
+    if kind_b is Kind.TIME and _is_text(a):
+        return _instant(a, at), b
+    raise ScriptError(
+        f"{_short(a)} is {noun(kind_a)}, {_short(b)} is {noun(kind_b)}",
+        at or position_of(a) or position_of(b),
+        _way_out(a, kind_a, b, kind_b),
+    )
+
+
+def _is_text(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and isinstance(expression.value, str)
+
+
+def _instant(expression: Expression, at: Position | None) -> Literal:
+    assert isinstance(expression, Literal)
+    assert isinstance(expression.value, str)
+    instant = parse_instant(expression.value)
+    if instant is None:
+        raise ScriptError(
+            f"{_short(expression)} is no timestamp",
+            expression.at or at,
+            "write it as '2024-01-31 12:00:00'",
+        )
+    return Literal(instant, expression.at)
+
+
+def _way_out(a: Expression, kind_a: Kind, b: Expression, kind_b: Kind) -> str:
+    if isinstance(a, Literal) and not isinstance(b, Literal):
+        a, kind_a, b, kind_b = b, kind_b, a, kind_a
+    if isinstance(b, Literal):
+        if kind_a is Kind.TEXT and kind_b is Kind.NUMBER:
+            return f"compare with '{spell(b)}'"
+        if kind_a is Kind.NUMBER and isinstance(b.value, str) and _reads_as_number(b.value):
+            return f"compare with {b.value.strip()}"
+    return f"compare {_short(a)} with {noun(kind_a)}"
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _short(expression: Expression) -> str:
+    text = spell(expression)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,0 +1,59 @@
+"""Names: which column or registered predicate an identifier means, as Spark resolves it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ids.errors import ScriptError, UnknownNameError
+from ids.model.expression import Column, Expression, Name
+from ids.model.table import Kind
+
+__all__ = ["Scope"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The columns of one table and the predicates registered on it.
+
+    The exact spelling comes first, then a spelling that differs only in case. Among equals a
+    registered predicate hides the column of its name, unless ``columns_first``.
+    """
+
+    schema: Mapping[str, Kind]
+    registered: Mapping[str, Expression]
+    columns_first: bool
+    table: str
+
+    def resolve(self, name: Name) -> tuple[Expression, Kind]:
+        """What the name stands for, and its kind. O(1) when spelled exactly, else O(names)."""
+        rooms: list[Mapping[str, object]] = [self.registered, self.schema]
+        if self.columns_first:
+            rooms.reverse()
+        for room in rooms:
+            if name.name in room:
+                return self._found(name, name.name, room is self.schema)
+        for room in rooms:
+            spelling = self._other_case(name, room)
+            if spelling is not None:
+                return self._found(name, spelling, room is self.schema)
+        prefix = f"{self.table}."
+        if self.table and name.name.lower().startswith(prefix.lower()):
+            bare = Name(name.name[len(prefix) :], name.at)
+            return Scope(self.schema, {}, True, "").resolve(bare)
+        raise UnknownNameError("column", name.name, [*self.schema, *self.registered], name.at)
+
+    def _found(self, name: Name, spelling: str, column: bool) -> tuple[Expression, Kind]:
+        if column:
+            return Column(spelling, name.at), self.schema[spelling]
+        return self.registered[spelling], Kind.BOOLEAN
+
+    def _other_case(self, name: Name, room: Mapping[str, object]) -> str | None:
+        wanted = name.name.lower()
+        alike = [known for known in room if known.lower() == wanted]
+        if len(alike) > 1:
+            where = f" in {self.table}" if self.table else ""
+            raise ScriptError(
+                f"{name.name!r} is ambiguous{where}", name.at, "write " + " or ".join(sorted(alike))
+            )
+        return alike[0] if alike else None

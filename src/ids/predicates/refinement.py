@@ -1,0 +1,187 @@
+"""Refinement: the predicates divide the rows into atoms, and every row learns its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ids.errors import StateError
+from ids.kernels.cells import link, look_up, unlink
+from ids.model.expression import Expression
+from ids.model.table import ColumnData, Kind, Table
+from ids.predicates.cells import Cells
+from ids.predicates.factors import rows_as_bytes
+from ids.predicates.interning import Numbers
+from ids.predicates.splitting import Split, split
+from ids.predicates.truth import truth
+
+__all__ = ["Refinement"]
+
+Ids = npt.NDArray[np.uint32]
+
+_CAPACITY = 16
+# Rows at a time: their cells stay in the cache, and a first batch meets its cells early.
+_ROWS = 2**16
+
+
+class Refinement:
+    """Rows on which every predicate has the same truth are one atom.
+
+    A row's atom follows from one look-up for each column the predicates read and one for the
+    combination, not from K tests. A combination met for the first time costs O(K) once.
+
+    >>> from ids.model.expression import Column, Comparison, Literal
+    >>> slow = Comparison(">", Column("ms"), Literal(100))
+    >>> rows = Table({"ms": ColumnData(Kind.NUMBER, np.array([250, 20, 170]))}, 3)
+    >>> refinement = Refinement([slow])
+    >>> refinement.assign(rows), refinement.truths[:refinement.atoms]
+    (array([1, 0, 1], dtype=uint32), array([[0], [1]], dtype=int8))
+    """
+
+    def __init__(self, predicates: Sequence[Expression]) -> None:
+        self.predicates = tuple(predicates)
+        self.atoms = 0
+        self.truths: npt.NDArray[np.int8] = np.zeros((_CAPACITY, len(predicates)), np.int8)
+        self._atom_of_signature: dict[bytes, int] = {}
+        self._free: list[int] = []
+        self._split: Split | None = None
+        self._cells = Cells(0)
+        self._atom_of_cell = np.full(0, -1, np.int32)
+        self._following = np.full(0, -1, np.int32)
+        self._first = np.full(_CAPACITY, -1, np.int32)
+
+    def assign(self, table: Table) -> Ids:
+        """The atom of each row, as uint32[rows]; meets new atoms on the way."""
+        factors = self._factors(table).factors
+        readings = [factor.read(table) for factor in factors]
+        live = len(self._atom_of_signature)
+        if self._cells.fit([factor.classes for factor in factors], live):
+            self._forget_cells()
+        atoms = np.empty(table.rows, np.int32)
+        for start in range(0, table.rows, _ROWS):
+            rows = slice(start, min(start + _ROWS, table.rows))
+            cells = self._cells.number(readings, rows)
+            self._reserve_cells(self._cells.size)
+            if look_up(cells, self._atom_of_cell, atoms[rows]):
+                self._meet(np.unique(cells[atoms[rows] < 0]))
+                look_up(cells, self._atom_of_cell, atoms[rows])
+        return atoms.view(np.uint32)
+
+    def signature(self, atom: int) -> bytes:
+        """The truths of an atom as a key: one byte a predicate."""
+        return rows_as_bytes(self.truths[atom : atom + 1])[0]
+
+    def holds(self, atoms: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+        """Which predicates hold on the atoms: bool[..., K]; NULL does not hold."""
+        held: npt.NDArray[np.bool_] = self.truths[atoms] == 1
+        return held
+
+    def release(self, atoms: npt.NDArray[np.integer] | Sequence[int]) -> None:
+        """Give the ids back: their signatures, when they come again, get ids afresh. O(ids)."""
+        ids = np.unique(np.asarray(atoms, np.int64))
+        if len(ids) and not (ids[0] >= 0 and ids[-1] < self.atoms):
+            raise StateError(f"no atom has the ids {ids}; release only what was assigned")
+        signatures = rows_as_bytes(self.truths[ids])
+        for atom, signature in zip(ids.tolist(), signatures, strict=True):
+            if self._atom_of_signature.get(signature) != atom:
+                raise StateError(f"atom {atom} is not in use; release only what was assigned")
+        for signature in signatures:
+            del self._atom_of_signature[signature]
+        self._free.extend(ids.tolist()[::-1])
+        unlink(ids, self._atom_of_cell, self._following, self._first)
+
+    def preload(
+        self, truths: npt.NDArray[np.int8], ids: npt.NDArray[np.integer] | Sequence[int]
+    ) -> None:
+        """Make signatures mean the given ids again, as when they were saved; only when new."""
+        numbers = np.asarray(ids, np.int64)
+        if self.atoms:
+            raise StateError("atoms are already assigned; preload a new refinement")
+        if truths.shape != (len(numbers), len(self.predicates)):
+            raise StateError(f"truths of shape {truths.shape} do not fit the ids and predicates")
+        signatures = rows_as_bytes(truths)
+        if len(set(signatures)) < len(numbers) or len(np.unique(numbers)) < len(numbers):
+            raise StateError("a signature or an id stands twice among the atoms to preload")
+        self.atoms = int(numbers.max()) + 1 if len(numbers) else 0
+        self._reserve_atoms()
+        self.truths[numbers] = truths
+        self._atom_of_signature = dict(zip(signatures, numbers.tolist(), strict=True))
+        unused = np.setdiff1d(np.arange(self.atoms), numbers)
+        self._free = unused[::-1].tolist()
+
+    def _factors(self, table: Table) -> Split:
+        """Split at the first batch, which tells the columns' kinds."""
+        if self._split is None:
+            schema = {name: column.kind for name, column in table.columns.items()}
+            self._split = split(self.predicates, schema)
+            self._cells = Cells(len(self._split.factors))
+        return self._split
+
+    def _meet(self, cells: Numbers) -> None:
+        """Find or make the atoms of cells seen for the first time. O(cells * K)."""
+        truths = self._truths_of(cells)
+        signatures = rows_as_bytes(truths)
+        known = self._atom_of_signature
+        fresh: list[int] = []
+        for position, signature in enumerate(signatures):
+            if signature not in known:
+                known[signature] = self._allocate()
+                fresh.append(position)
+        self._reserve_atoms()
+        atoms = np.array([known[signature] for signature in signatures], np.int32)
+        self.truths[atoms[fresh]] = truths[fresh]
+        link(cells, atoms, self._atom_of_cell, self._following, self._first)
+
+    def _truths_of(self, cells: Numbers) -> npt.NDArray[np.int8]:
+        """What every predicate is in the given cells, from what its units are there."""
+        assert self._split is not None
+        columns: dict[str, ColumnData] = {}
+        classes = self._cells.classes(cells)
+        for factor, names, met in zip(self._split.factors, self._split.names, classes, strict=True):
+            said = factor.truths[met]
+            for position, name in enumerate(names):
+                unit = said[:, position]
+                columns[name] = ColumnData(Kind.BOOLEAN, unit == 1, unit >= 0)
+        table = Table(columns, len(cells))
+        truths = np.empty((len(cells), len(self.predicates)), np.int8)
+        for position, skeleton in enumerate(self._split.skeletons):
+            truths[:, position] = truth(skeleton, table)
+        return truths
+
+    def _allocate(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self.atoms += 1
+        return self.atoms - 1
+
+    def _reserve_atoms(self) -> None:
+        capacity = len(self._first)
+        while capacity < self.atoms:
+            capacity *= 2
+        self._first = _extended(self._first, capacity, -1)
+        if capacity > len(self.truths):
+            truths = np.zeros((capacity, len(self.predicates)), np.int8)
+            truths[: len(self.truths)] = self.truths
+            self.truths = truths
+
+    def _reserve_cells(self, cells: int) -> None:
+        if cells > len(self._atom_of_cell):
+            capacity = max(cells, 2 * len(self._atom_of_cell))
+            self._atom_of_cell = _extended(self._atom_of_cell, capacity, -1)
+            self._following = _extended(self._following, capacity, -1)
+
+    def _forget_cells(self) -> None:
+        """Cells are numbered afresh; atoms stay, and are found again by their signatures."""
+        self._atom_of_cell = np.full(0, -1, np.int32)
+        self._following = np.full(0, -1, np.int32)
+        self._first.fill(-1)
+
+
+def _extended(array: npt.NDArray[np.int32], length: int, filler: int) -> npt.NDArray[np.int32]:
+    if length <= len(array):
+        return array
+    longer = np.full(length, filler, np.int32)
+    longer[: len(array)] = array
+    return longer

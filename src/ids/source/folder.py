@@ -1,0 +1,61 @@
+"""Which files a path means: one file, or a directory of them in name order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ids.errors import SourceError, closest
+
+__all__ = ["FORMATS", "find_files"]
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+_KNOWN = "IDS reads .parquet, .csv, .jsonl, .ndjson and .json, or a directory of them"
+
+
+def find_files(path: Path) -> tuple[str, list[Path]]:
+    """The format, and the files in the order in which their rows count."""
+    path = path.expanduser()
+    if path.is_dir():
+        files = _of_directory(path)
+    elif path.exists():
+        files = [path]
+    else:
+        raise SourceError(_missing(path))
+    formats = {file: FORMATS.get(file.suffix.lower()) for file in files}
+    for file, format_ in formats.items():
+        if format_ is None:
+            raise SourceError(f"{file} is of no known format; {_KNOWN}")
+        if format_ != formats[files[0]]:
+            raise SourceError(
+                f"{path} mixes formats ({files[0].name}, {file.name}); "
+                "give a directory of one format"
+            )
+    return formats[files[0]] or "", files
+
+
+def _of_directory(path: Path) -> list[Path]:
+    """Its visible files; names that begin with ``.`` or ``_`` are bookkeeping, as in Spark."""
+    entries = sorted((e for e in path.iterdir() if e.name[0] not in "._"), key=lambda e: e.name)
+    for entry in entries:
+        if entry.is_dir() and "=" in entry.name:
+            raise SourceError(
+                f"{path} is partitioned ({entry.name}); give one directory that holds the files"
+            )
+    files = [entry for entry in entries if not entry.is_dir()]
+    if not files:
+        raise SourceError(f"{path} holds no data files; {_KNOWN}")
+    return files
+
+
+def _missing(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"no such file or directory: {path}"
+    near = closest(path.name, [e.name for e in folder.iterdir() if e.name[0] not in "._"])
+    return f"no such file or directory: {path}" + (f"; {near}" if near else "")

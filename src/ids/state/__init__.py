@@ -1,0 +1,1 @@
+"""What survives between slides: summaries, the retained window, checkpoints."""

@@ -1,0 +1,113 @@
+"""When a window speaks, and which rows it then holds.
+
+    rows    ─●──●─●───●────●●──●─▶ time          (t - d, t] at whole multiples t of the slide
+    panes  |  1  |  2  |  3  |  4  |             a row of pane p is inside at instants p … p+w-1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ids.errors import StateError
+from ids.model.window import CountWindow, TimeWindow
+from ids.window.ordering import Rows
+
+__all__ = ["EmitPlan", "plan_count", "plan_time"]
+
+_MOST_EMITS = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class EmitPlan:
+    """The emits of a query, key by key.
+
+    arrived, expired  uint64[e]  row bounds of each emit's window, in window order
+    instant           int64[e]   µs of each emit, or None: the newest row's event time
+    key               int64[e]   which key speaks
+    continues         bool[e]    whether the emit before stands exactly one slide before
+    """
+
+    arrived: npt.NDArray[np.uint64]
+    expired: npt.NDArray[np.uint64]
+    instant: Rows | None
+    key: Rows
+    continues: npt.NDArray[np.bool_]
+
+
+def plan_count(window: CountWindow, starts: Rows) -> EmitPlan:
+    """Every ``slide`` rows of each key, from the first row on; a last partial slide is silent."""
+    sizes = np.diff(starts)
+    emits = sizes // window.slide
+    _refuse_too_many(int(emits.sum()))
+    key = np.repeat(np.arange(len(sizes)), emits)
+    nth = _within(emits)
+    arrived = starts[key] + (nth + 1) * window.slide
+    expired = np.maximum(arrived - window.size, starts[key])
+    return EmitPlan(
+        arrived.astype(np.uint64), expired.astype(np.uint64), None, key, nth > 0
+    )
+
+
+def plan_time(window: TimeWindow, times: Rows, starts: Rows, last: int | None = None) -> EmitPlan:
+    """Every instant whose window is not empty, up to the first at or after the last event.
+
+    ``times`` are µs in window order; ``last`` is the last event of any key (default: of these).
+    """
+    assert window.slide is not None
+    width = window.duration // window.slide
+    panes = -(-times // window.slide)
+    if not len(panes):
+        return _no_emits()
+    final = -(-(int(times.max()) if last is None else last) // window.slide)
+    key_of_row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    fresh = np.ones(len(panes), dtype=np.bool_)
+    fresh[1:] = (panes[1:] != panes[:-1]) | (key_of_row[1:] != key_of_row[:-1])
+    pane, key = panes[fresh], key_of_row[fresh]
+    until = np.full(len(pane), np.int64(final + 1))
+    same = key[1:] == key[:-1]
+    until[:-1][same] = np.minimum(pane[1:][same], final + 1)
+    reach = np.minimum(until - pane, width)
+    _refuse_too_many(int(reach.sum()))
+    which = np.repeat(np.arange(len(pane)), reach)
+    instant = pane[which] + _within(reach)
+    key = key[which]
+    arrived = _rows_up_to(panes, starts, key, instant)
+    expired = _rows_up_to(panes, starts, key, instant - width)
+    continues = np.zeros(len(instant), dtype=np.bool_)
+    continues[1:] = (key[1:] == key[:-1]) & (instant[1:] == instant[:-1] + 1)
+    return EmitPlan(arrived, expired, instant * window.slide, key, continues)
+
+
+def _rows_up_to(panes: Rows, starts: Rows, key: Rows, instant: Rows) -> npt.NDArray[np.uint64]:
+    """For each emit, the end of its key's rows whose pane is at or before ``instant``."""
+    if len(starts) == 2:
+        return np.searchsorted(panes, instant, side="right").astype(np.uint64)
+    # one search for all keys: give each key its own stretch of the number line
+    low = min(int(panes.min()), int(instant.min()))
+    span = max(int(panes.max()), int(instant.max())) - low + 1
+    if span > 2**62 // max(1, len(starts)):
+        raise StateError("the event times span too many slides; choose a longer slide")
+    keyed = (panes - low) + np.repeat(np.arange(len(starts) - 1), np.diff(starts)) * span
+    return np.searchsorted(keyed, (instant - low) + key * span, side="right").astype(np.uint64)
+
+
+def _within(sizes: Rows) -> Rows:
+    """0, 1, … within each group of the given sizes."""
+    ends = np.cumsum(sizes)
+    return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+
+
+def _no_emits() -> EmitPlan:
+    empty = np.zeros(0, dtype=np.int64)
+    bounds = empty.astype(np.uint64)
+    return EmitPlan(bounds, bounds, empty, empty, np.zeros(0, dtype=np.bool_))
+
+
+def _refuse_too_many(emits: int) -> None:
+    if emits > _MOST_EMITS:
+        raise StateError(
+            f"this query would emit {emits:,} rows; choose a longer slide or a shorter window"
+        )

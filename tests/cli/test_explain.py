@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ids.cli.explain import explained
+from ids.language import parse
+from ids.model.query import Explain, Register, Select
+from tests.cli.conftest import SELECT, FakeEngine, Outcome
+
+Call = Callable[..., Outcome]
+
+
+def test_the_plan_of_every_select_is_printed(engine: FakeEngine, call: Call, script: str) -> None:
+    Path(script).write_text(SELECT + "\n" + SELECT.replace("FROM t", "FROM u"))
+    assert call("explain", script) == Outcome(0, "a plan for t\na plan for u\n", "")
+
+
+def test_only_selects_that_have_none_get_an_explain() -> None:
+    register = "REGISTER PREDICATE p AS (r = 'SELECT') ON t;"
+    script = f"{register} {SELECT}-- SELECT\n  explain {SELECT}\n\n/* ; */ {SELECT} {SELECT}"
+    kinds = [type(statement) for statement in parse(explained(script))]
+    assert kinds == [Register, Explain, Explain, Explain, Explain]
+    assert [type(s) for s in parse(script)].count(Select) == 3

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import ids
+from tests.house.source import documents
+
+TYPERS_OWN = {"--help", "--install-completion", "--show-completion"}
+
+
+def test_every_public_name_is_in_the_documents() -> None:
+    text = documents()
+    if not text:
+        pytest.skip("README.md and docs/ are not written yet")
+    missing = [
+        name
+        for name in getattr(ids, "__all__", ())
+        if not name.startswith("__") and not re.search(rf"\b{re.escape(name)}\b", text)
+    ]
+    assert not missing, f"public, and nowhere in README.md or docs/: {missing}"
+
+
+def options(command: Any, path: str = "ids") -> Iterator[tuple[str, str]]:
+    """Every visible option of a click command and of those under it, with where it belongs."""
+    for parameter in command.params:
+        if parameter.param_type_name == "option" and not parameter.hidden:
+            yield path, max(parameter.opts, key=len)
+    for name, under in getattr(command, "commands", {}).items():
+        if not under.hidden:
+            yield from options(under, f"{path} {name}")
+
+
+def test_every_option_of_the_command_line_is_in_the_documents() -> None:
+    text = documents("README.md", "docs/cli.md")
+    if not text:
+        pytest.skip("README.md and docs/cli.md are not written yet")
+    missing = [
+        f"{path} {option}"
+        for path, option in options(command_line())
+        if option not in TYPERS_OWN
+        and not re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", text)
+    ]
+    assert not missing, f"nowhere in README.md or docs/cli.md: {missing}"
+
+
+def command_line() -> Any:
+    """The click command behind ``ids``: the Typer application that ``ids.cli`` holds."""
+    cli = importlib.import_module("ids.cli")
+    if not hasattr(cli, "main"):
+        pytest.skip("ids.cli has no main yet")
+    import typer
+
+    held = [value for _, value in inspect.getmembers(cli) if isinstance(value, typer.Typer)]
+    applications = list({id(value): value for value in held}.values())
+    assert len(applications) == 1, (
+        "ids.cli holds its one Typer application, so that this can read it"
+    )
+    return typer.main.get_command(applications[0])

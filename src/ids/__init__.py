@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ids.errors import IdsError
 
 if TYPE_CHECKING:
-    from ids.engine import sql
+    from ids.engine import Engine, sql
     from ids.model.attribution import Attribution
     from ids.model.window import Changelog, CountWindow, TimeWindow
 
@@ -26,6 +26,7 @@ __all__ = [
     "Attribution",
     "Changelog",
     "CountWindow",
+    "Engine",
     "IdsError",
     "TimeWindow",
     "sql",
@@ -36,6 +37,7 @@ _HOMES = {
     "Attribution": "ids.model.attribution",
     "Changelog": "ids.model.window",
     "CountWindow": "ids.model.window",
+    "Engine": "ids.engine",
     "TimeWindow": "ids.model.window",
     "sql": "ids.engine",
 }

@@ -47,6 +47,17 @@ def test_the_demo_finds_the_planted_predicate(recounting: None, call: Call) -> N
     assert re.search(r"AVG\(latency\) went from 45\.\d to 56\.\d ms", text)
 
 
+def test_the_engine_answers_the_demo_as_a_recount_does() -> None:
+    tables = {"server_events": server_events(np.random.default_rng(7), 15_000)}
+    script = verb._LISTINGS + verb._ranking()
+    answers = ids.engine.run_script(script, tables)
+    for answer, expected in zip(answers, recount.run_script(script, tables), strict=True):
+        assert answer.table.column_names == expected.table.column_names
+        for name in answer.table.column_names[1:]:
+            ours, theirs = (t.column(name).to_numpy() for t in (answer.table, expected.table))
+            assert np.allclose(ours, theirs, rtol=1e-9, atol=1e-9), name
+
+
 def test_the_demo_plays_on_a_terminal(
     recounting: None, call: Call, terminal: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,22 @@ def test_an_output_of_no_known_format_is_refused_before_the_engine_starts(
     assert engine.asked == {}
 
 
+def test_a_script_that_asks_for_nothing_is_refused(
+    engine: FakeEngine, call: Call, script: str
+) -> None:
+    Path(script).write_text("-- nothing\n")
+    code, out, err = call("run", script)
+    assert (code, out) == (1, "")
+    assert err == "error: the script asks for nothing; end it with a SELECT … EMIT CHANGES\n"
+
+
+@pytest.mark.parametrize("verb", ["run", "explain"])
+def test_a_table_nobody_gave_is_asked_for(call: Call, script: str, verb: str) -> None:
+    code, out, err = call(verb, script)
+    assert (code, out) == (1, "")
+    assert err == ("error: unknown table 't' at line 1, column 1; give it with --table NAME=PATH\n")
+
+
 def test_bad_rows_are_counted_on_stderr(
     engine: FakeEngine, call: Call, script: str, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import time
 
 import pyarrow as pa
 import pytest
@@ -51,16 +52,21 @@ def test_instants_are_as_exact_as_they_must_be(
 
 
 def test_no_digit_is_cut_on_a_narrow_screen() -> None:
-    names = [f"a_rather_long_name_{i}" for i in range(5)]
+    names = [f"aratherlongname{i}" for i in range(5)]
     at = pa.array([0], pa.timestamp("us", "UTC"))
     table = pa.table({"emit_at": at, **{name: [12345.678] for name in names}})
-    lines = printed(table, width=65)
-    assert max(len(line.rstrip()) for line in lines) == 65
+    lines = printed(table, width=57)
+    assert max(len(line.rstrip()) for line in lines) == 57
     text = "\n".join(lines)
     assert all(name in text for name in names)
     assert text.count("12,346") == 5
     assert text.count("1970-01-01 00:00:00") == text.count("emit_at") == 3
     assert "…" not in text
+
+
+def test_a_long_name_is_folded_at_its_underscores() -> None:
+    lines = printed(pa.table({"eu_attribution_share": [1.5], "eu_attr": [2.5]}))
+    assert [line.split() for line in lines[:3]] == [["eu_"], ["attribution_"], ["share", "eu_attr"]]
 
 
 def test_markup_in_the_data_is_data() -> None:
@@ -74,27 +80,52 @@ def test_no_emits_are_said_to_be_none() -> None:
 EMPTY = pa.table({"emit_at": pa.array([], pa.timestamp("us")), "x": pa.array([], pa.float64())})
 
 
-def test_the_bar_waits_until_work_is_long_and_goes_when_it_is_done() -> None:
-    now = [0.0]
-    console = Console(file=io.StringIO(), force_terminal=True, width=80)
-    assert isinstance(console.file, io.StringIO)
-    bar = Bar(console, patience=0.5, clock=lambda: now[0])
-    bar(1, 10)
-    now[0] = 0.4
-    bar(2, 10)
-    assert console.file.getvalue() == ""
-    now[0] = 0.6
+def bar_on_a_terminal(patience: float) -> tuple[Bar, io.StringIO]:
+    file = io.StringIO()
+    return Bar(Console(file=file, force_terminal=True, width=80), patience), file
+
+
+def wait_for(text: str, file: io.StringIO) -> None:
+    deadline = time.monotonic() + 10
+    while text not in file.getvalue():
+        assert time.monotonic() < deadline, file.getvalue()
+        time.sleep(0.01)
+
+
+def test_the_bar_appears_when_work_is_long_and_goes_when_it_is_done() -> None:
+    bar, file = bar_on_a_terminal(patience=0.0)
+    for _ in range(2):  # a second statement gets a bar of its own
+        bar.start()
+        wait_for("starting", file)
+        bar(6_000, 10_000)
+        wait_for("6,000 of 10,000", file)
+        bar.clear()
+        assert file.getvalue().endswith("\x1b[2K")
+        file.truncate(0)
+
+
+def test_short_work_has_no_bar() -> None:
+    bar, file = bar_on_a_terminal(patience=60.0)
+    bar.start()
     bar(6, 10)
-    assert "6/10" in console.file.getvalue()
     bar.clear()
-    assert console.file.getvalue().endswith("\x1b[2K")
+    bar._appear()  # a timer that was too late to be cancelled
+    assert file.getvalue() == ""
 
 
 def test_there_is_no_bar_without_a_terminal() -> None:
     console = Console(file=io.StringIO())
     assert isinstance(console.file, io.StringIO)
     bar = Bar(console, patience=0.0)
+    bar.start()
     bar(1, 10)
-    bar(2, 10)
     bar.clear()
     assert console.file.getvalue() == ""
+
+
+def test_a_table_that_grows_does_not_move() -> None:
+    table = pa.table({"x": [1.0, 1234.5]})
+    console = Console(file=io.StringIO(), width=80)
+    assert isinstance(console.file, io.StringIO)
+    console.print(emit_table(table, 80, last=None, drawn=1))
+    assert console.file.getvalue().splitlines() == printed(table)[:-1]

@@ -173,6 +173,17 @@ def conditions(draw: st.DrawFn, depth: int = 3) -> Expression:
 
 
 @st.composite
+def compositions(draw: st.DrawFn) -> list[Expression]:
+    """Predicates as people write them: some of their own, others put together from those."""
+    predicates = draw(st.lists(conditions(2), max_size=3))
+    for _ in range(draw(st.integers(0, 3)) if predicates else 0):
+        left, right = draw(st.sampled_from(predicates)), draw(st.sampled_from(predicates))
+        made: list[Expression] = [Not(left), And((left, Not(right))), Or((right, left))]
+        predicates.append(draw(st.sampled_from(made)))
+    return predicates
+
+
+@st.composite
 def rows(draw: st.DrawFn, max_size: int = 12) -> list[dict[str, Any]]:
     """Rows with None for NULL; some columns without a NULL, some with nothing else."""
     size = draw(st.integers(0, max_size))

@@ -70,7 +70,7 @@ def words(cells: list[str | None], extra: Sequence[str] = ()) -> Table:
 
 
 @given(
-    st.lists(some.conditions(2), max_size=5),
+    some.compositions(),
     st.lists(st.tuples(some.rows(), st.lists(some.TEXTS, max_size=20)), min_size=1, max_size=3),
     st.randoms(use_true_random=False),
 )
@@ -288,6 +288,16 @@ def test_twenty_thousand_operands_on_two_columns_are_two_factors() -> None:
         "y": ColumnData(Kind.NUMBER, rng.integers(-100, 20, 50)),
     }
     check(Refinement([Or(tuple(operands))]), Table(columns, 50))
+
+
+def test_a_condition_on_several_columns_and_its_negation_share_one_test() -> None:
+    both = Comparison(">", Column("x"), Column("y"))
+    columns = {name: some.column([1, 2, None, 3], "int") for name in "xz"}
+    table = Table({**columns, "y": some.column([2, 1, 1, 3], "int")}, 4)
+    refinement = Refinement([both, Not(both), And((both, Not(both))), Literal(None)])
+    atoms = check(refinement, table)
+    assert atoms[0] == atoms[3]
+    assert refinement.atoms == 3
 
 
 def test_a_batch_longer_than_a_block_of_rows() -> None:

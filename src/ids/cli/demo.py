@@ -79,6 +79,7 @@ def demo(debug: DebugOption = False) -> None:
             f"last {_WINDOW:,} are attributed exactly.\n"
         )
         bar = Bar(Console(stderr=True))
+        bar.start()
         try:
             script = _LISTINGS + _ranking()
             first, second, third = run_script(script, {"server_events": events}, progress=bar)
@@ -149,9 +150,8 @@ def _play(story: pa.Table, calm: int, worst: int, console: Console) -> None:
         console.print(emit_table(shown, console.width, last=None))
         return
     with Live(console=console, auto_refresh=False) as live:
-        for emits in range(1, shown.num_rows + 1):
-            table = emit_table(shown.slice(0, emits), console.width, last=None)
-            live.update(table, refresh=True)
+        for drawn in range(1, shown.num_rows + 1):
+            live.update(emit_table(shown, console.width, None, drawn), refresh=True)
             time.sleep(0.1)
 
 

@@ -44,5 +44,5 @@ def reporting(debug: bool) -> Iterator[None]:
 def _end(line: str, code: int, debug: bool) -> typer.Exit:
     if debug:
         traceback.print_exc()
-    typer.echo(line, err=True)
+    typer.echo(" ".join(line.split("\n")), err=True)
     return typer.Exit(code)

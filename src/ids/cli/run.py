@@ -21,12 +21,13 @@ from ids.cli.arguments import (
 )
 from ids.cli.reporting import note, reporting
 from ids.cli.terminal import Bar, emit_table, is_terminal
+from ids.errors import ScriptError, UnknownNameError
 from ids.model.query import Select
 
 if TYPE_CHECKING:
     from ids.engine import Result
 
-__all__ = ["run", "show"]
+__all__ = ["results", "run", "show"]
 
 
 def run(
@@ -66,34 +67,42 @@ def run(
         script = read_script(query)
         if output not in (None, "-"):
             sink.check(str(output))
-        _deliver(_results(script, tables, bad_rows), None if output == "-" else output)
+        _deliver(results(script, tables, bad_rows), None if output == "-" else output)
 
 
-def _results(script: str, tables: dict[str, str], bad_rows: Path | None) -> Iterator[Result]:
-    from ids.engine import run_script  # here, so that --help need not wait for the compiler
-
+def results(script: str, tables: dict[str, str], bad_rows: Path | None) -> Iterator[Result]:
+    """What each statement gives, with a bar while it is worked on and a note of its bad rows."""
     bar = Bar(Console(stderr=True))
     try:
+        bar.start()
+        from ids.engine import run_script  # here, so that --help need not wait for the compiler
+
         for result in run_script(script, tables, bad_rows=bad_rows, progress=bar):
             bar.clear()
             if result.bad_rows:
                 rows = "row" if result.bad_rows == 1 else "rows"
                 note(f"{result.bad_rows:,} bad {rows} set aside in {bad_rows}")
             yield result
+            bar.start()
+    except UnknownNameError as error:
+        if tables or error.hint:
+            raise
+        raise ScriptError(error.fact, error.at, "give it with --table NAME=PATH") from error
     finally:
         bar.clear()
 
 
-def _deliver(results: Iterator[Result], output: str | None) -> None:
-    if output is None and is_terminal():
-        for result in results:
-            show(result, Console())
-        return
+def _deliver(given: Iterator[Result], output: str | None) -> None:
+    on_terminal = output is None and is_terminal()
     last: Result | None = None
-    for result in results:
+    for result in given:
+        if on_terminal:
+            show(result, Console())
         if _is_select(result) or not _is_select(last):
             last = result
     if last is None:
+        raise ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
+    if on_terminal:
         return
     if output is None:
         sink.stream_csv(last.table, sys.stdout.buffer)
@@ -117,3 +126,4 @@ def show(result: Result, console: Console) -> None:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     else:
         console.print(emit_table(table, console.width, last=None))
+    console.print()

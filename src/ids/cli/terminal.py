@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
-import time
 from collections.abc import Callable, Iterator
+from threading import Lock, Timer
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 from rich import box
 from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +20,7 @@ __all__ = ["Bar", "cells", "emit_table", "is_terminal", "printable"]
 
 _NULL = "NULL"
 _GAP = 3
+_HEADER = 12  # a name up to this long stays whole
 _DIGITS = 5  # significant, of a column's largest number
 
 
@@ -27,13 +29,20 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def emit_table(table: pa.Table, width: int, last: int | None = 20) -> RenderableType:
-    """The last emits as a table; columns that do not fit go below, behind the same keys."""
+def emit_table(
+    table: pa.Table, width: int, last: int | None = 20, drawn: int | None = None
+) -> RenderableType:
+    """The last emits as a table; columns that do not fit go below, behind the same keys.
+
+    Only the first ``drawn`` of them are filled in, where the whole table would have them.
+    """
     shown = table if last is None else table.slice(max(0, table.num_rows - last))
     names = shown.column_names
     keys = names.index("emit_at") + 1 if "emit_at" in names else 0
     columns = [_Column(names[i], shown.column(i), i < keys) for i in range(len(names))]
-    blocks: list[RenderableType] = [_block(block) for block in _blocks(columns, width)]
+    blocks: list[RenderableType] = []
+    for block in _blocks(columns, width):
+        blocks += ["", _block(block, drawn)] if blocks else [_block(block, drawn)]
     if shown.num_rows < table.num_rows:
         blocks.append(Text(f"the last {shown.num_rows} of {table.num_rows:,} emits", style="dim"))
     elif table.num_rows == 0:
@@ -45,12 +54,26 @@ class _Column:
     """A column's cells, and the room they need with the gap before the next column."""
 
     def __init__(self, name: str, values: pa.ChunkedArray, key: bool) -> None:
-        self.header = printable(name, keep="\n")
         self.cells = cells(values)
+        self.header = _folded(printable(name, keep="\n"), max(map(len, self.cells), default=0))
         self.key = key
         self.right = _is_number(values.type)
         lines = [*self.header.split("\n"), *self.cells]
         self.width = max(map(len, lines)) + _GAP
+
+
+def _folded(name: str, width: int) -> str:
+    """A long name on several lines, broken after its underscores: narrow numbers stay together.
+
+    >>> _folded("eu_attribution_share", 8)
+    'eu_\\nattribution_\\nshare'
+    """
+    lines = [""]
+    for piece in re.findall(r"[^_]*_+|[^_]+", name):
+        if lines[-1] and len(lines[-1] + piece) > max(width, _HEADER):
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(lines)
 
 
 def _blocks(columns: list[_Column], width: int) -> Iterator[list[_Column]]:
@@ -65,7 +88,7 @@ def _blocks(columns: list[_Column], width: int) -> Iterator[list[_Column]]:
     yield block
 
 
-def _block(columns: list[_Column]) -> Table:
+def _block(columns: list[_Column], drawn: int | None) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(
@@ -74,8 +97,9 @@ def _block(columns: list[_Column]) -> Table:
             style="cyan" if column.key else "",
             vertical="bottom",
             no_wrap=True,
+            min_width=column.width - _GAP,
         )
-    for row in zip(*(column.cells for column in columns), strict=True):
+    for row in zip(*(column.cells[:drawn] for column in columns), strict=True):
         table.add_row(*(Text(cell, "dim" if cell == _NULL else "") for cell in row))
     return table
 
@@ -137,40 +161,54 @@ def printable(value: object, keep: str = "") -> str:
 class Bar:
     """A progress bar that appears on stderr when work is long, and goes when it is done.
 
-    Called with the rows done and the rows in all, as the engine does. Not shown when stderr is no
-    terminal.
+    Called with what is done and what there is in all, as the engine does, from any thread; until
+    the first call (the first run of all compiles) it only shows that something is going on. Not
+    shown when stderr is no terminal.
     """
 
-    def __init__(
-        self, console: Console, patience: float = 0.5, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, console: Console, patience: float = 0.5) -> None:
         self._console = console
         self._patience = patience
-        self._clock = clock
-        self._began: float | None = None
+        self._lock = Lock()
+        self._timer: Timer | None = None
         self._progress: Progress | None = None
+        self._at: tuple[int, int] | None = None
+
+    def start(self) -> None:
+        """Begin to wait: the bar appears when patience is over."""
+        if self._console.is_terminal:
+            self._timer = Timer(self._patience, self._appear)
+            self._timer.daemon = True
+            self._timer.start()
 
     def __call__(self, done: int, total: int) -> None:
-        if not self._console.is_terminal:
-            return
-        now = self._clock()
-        self._began = now if self._began is None else self._began
-        if self._progress is None and now - self._began >= self._patience:
-            self._progress = Progress(
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                console=self._console,
-                transient=True,
-            )
-            self._progress.add_task("rows", total=total, completed=done)
+        with self._lock:
+            self._at = (done, total)
+            self._update()
+
+    def _appear(self) -> None:
+        with self._lock:
+            if self._timer is None:
+                return
+            columns = ("{task.description}", BarColumn(), TimeRemainingColumn())
+            self._progress = Progress(*columns, console=self._console, transient=True)
+            self._progress.add_task("starting", total=None)
+            self._update()
             self._progress.start()
-        if self._progress is not None:
-            self._progress.update(self._progress.task_ids[0], completed=done, total=total)
+
+    def _update(self) -> None:
+        if self._progress is not None and self._at is not None:
+            done, total = self._at
+            task = self._progress.task_ids[0]
+            self._progress.update(
+                task, description=f"{done:,} of {total:,}", completed=done, total=total
+            )
 
     def clear(self) -> None:
         """Take the bar away, so that something else can be shown."""
-        if self._progress is not None:
-            self._progress.stop()
-        self._progress = None
-        self._began = None
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._progress is not None:
+                self._progress.stop()
+            self._timer, self._progress, self._at = None, None, None

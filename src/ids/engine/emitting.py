@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ids.engine.answering import empty_emits, moments_of
 from ids.engine.arrow import room
 from ids.engine.rows import Measure, Prepared
-from ids.games import Attributed, Game, Moments, attribute
+from ids.games import Attributed, Game, attribute
 from ids.kernels.central import Emits, centre_block
 from ids.kernels.replay import Bounds, Cut, Lists, Rows, replay
 from ids.model.query import ItemKind
@@ -185,9 +186,7 @@ def _answer_stretch(job: _Job, start: int, stop: int, tick: object) -> None:
     first = int(job.emits.expired[start])
     last = int(job.emits.arrived[stop - 1])
     scale = _scale(job, first, last)
-    cut = Cut(
-        2.0**-scale.exponent, np.array(scale.centre or (0,), dtype=np.int64), scale.layout
-    )
+    cut = Cut(2.0**-scale.exponent, np.array(scale.centre or (0,), dtype=np.int64), scale.layout)
     summaries = np.zeros((job.summaries, scale.words), np.int64)
     pointers = np.array([first, first], dtype=np.uint64)
     items = len(job.predicates)
@@ -198,7 +197,7 @@ def _answer_stretch(job: _Job, start: int, stop: int, tick: object) -> None:
         bounds = Bounds(job.emits.arrived[at : at + size], job.emits.expired[at : at + size])
         view = taken[:, :, :size]
         replay(summaries, pointers, job.rows, cut, bounds, job.touched, job.merged, view)
-        emits = _room_for(scale, items, size)
+        emits = empty_emits(scale, items, size)
         centre_block(view, cut.centre, scale.layout, emits)
         _evaluate(job, scale, emits, at, size)
         tick(size)
@@ -211,31 +210,16 @@ def _scale(job: _Job, first: int, last: int) -> Scale:
     return fit(values, float(np.abs(values).max(initial=0.0)), job.degree)
 
 
-def _room_for(scale: Scale, items: int, size: int) -> Emits:
-    degree = scale.degree
-    return Emits(
-        np.zeros(size, np.int64),
-        np.zeros(size),
-        np.zeros(size),
-        np.zeros((degree + 1, size)),
-        np.zeros((items, size), np.int64),
-        np.zeros((items, size)),
-        np.zeros((degree, items, size)),
-    )
-
-
 def _evaluate(job: _Job, scale: Scale, emits: Emits, at: int, size: int) -> None:
     """The closed forms of one block, back in the measure's own units."""
     here = slice(at, at + size)
-    moments = Moments(
-        emits.count.astype(np.float64), emits.total, emits.mean, emits.central
-    )
+    moments = moments_of(emits)
     members = emits.members.astype(np.float64)
     for name, game in job.games.items():
         unit = scale.exponent * game.power
         worth, missing = job.answers.worths[name, job.number]
         worth[here] = np.ldexp(game.worth(moments), unit)
-        missing[here] = _is_null(game, emits.count)
+        missing[here] = emits.count < game.nulls
         attributed = attribute(game, moments, members, emits.item_total, emits.deviation)
         for row, predicate in enumerate(job.predicates):
             room = job.answers.attributions.get((name, job.number, predicate))
@@ -243,10 +227,3 @@ def _evaluate(job: _Job, scale: Scale, emits: Emits, at: int, size: int) -> None
                 room.value[here] = np.ldexp(attributed.value[row], unit)
                 room.share[here] = np.ldexp(attributed.share[row], unit)
                 room.lift[here] = np.ldexp(attributed.lift[row], unit)
-
-
-def _is_null(game: Game, count: npt.NDArray[np.int64]) -> Bools:
-    """Where SQL says NULL: no rows, or one for the sample variance; a COUNT never is."""
-    if game.name == "COUNT":
-        return np.zeros(len(count), dtype=np.bool_)
-    return count < (2 if game.name == "VAR_SAMP" else 1)

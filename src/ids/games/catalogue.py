@@ -10,9 +10,7 @@ from ids.games.variance import VAR_POP, VAR_SAMP
 
 __all__ = ["GAMES", "find", "register_game"]
 
-GAMES: dict[str, Game] = {
-    game.name: game for game in (SUM, COUNT, AVG, VAR_POP, VAR_SAMP, M3, M4)
-}
+GAMES: dict[str, Game] = {game.name: game for game in (SUM, COUNT, AVG, VAR_POP, VAR_SAMP, M3, M4)}
 
 
 def find(name: str) -> Game:

@@ -49,8 +49,8 @@ class Coefficients(NamedTuple):
     """The affine form Φ = a_m·m + a_A·A_P + a_B·B_P of the paper's Eq. 1."""
 
     a_m: float
-    a_A: float  # noqa: N815 - the paper's own names
-    a_B: float  # noqa: N815
+    a_A: float
+    a_B: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,8 @@ class Game:
     power   how it scales: v(c·y) = c**power · v(y)
     worth   Moments -> v(W)
     slopes  Moments -> the factor of deviation_1 … deviation_degree
+    additive  whether a predicate's attribution is just its own sum (SUM)
+    nulls   how many rows the aggregate needs not to be NULL in SQL
     """
 
     name: str
@@ -69,6 +71,8 @@ class Game:
     power: int
     worth: Callable[[Moments], Floats]
     slopes: Callable[[Moments], Sequence[Floats]]
+    additive: bool = False
+    nulls: int = 1
 
 
 def attribute(
@@ -87,7 +91,7 @@ def attribute(
     lift = np.zeros_like(share)
     for slope, each in zip(game.slopes(moments), deviation, strict=False):
         lift += np.where(players, slope, 0.0) * each
-    if game.name == "SUM":
+    if game.additive:
         # rounded once from the exact sum; share + lift would round three times
         return Attributed(item_total + 0.0, share, lift)
     return Attributed(share + lift, share, lift)

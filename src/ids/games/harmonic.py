@@ -36,7 +36,7 @@ def _exact(power: int) -> Floats:
 
 
 def _logarithm_parts(n: Floats) -> tuple[Floats, Floats]:
-    """ln n as a large and a small part, by 2·atanh((f - 1)/(f + 1)) on f in [0.7, 1.42]."""
+    """Ln n as a large and a small part, by 2·atanh((f - 1)/(f + 1)) on f in [0.7, 1.42]."""
     fraction, exponent = np.frexp(n)
     low = fraction < 0.70710678118654752440
     fraction = np.where(low, fraction * 2.0, fraction)

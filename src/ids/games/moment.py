@@ -180,10 +180,7 @@ class MomentGame:
         """Σ_k slope_k·raw_k, regrouped by central deviations (raw_k = Σ_i C(k,i)·mean**(k-i))."""
         return [
             sum(
-                (
-                    comb(k, i) * mean ** (k - i) * slopes[k - 1]
-                    for k in range(i, self.degree + 1)
-                ),
+                (comb(k, i) * mean ** (k - i) * slopes[k - 1] for k in range(i, self.degree + 1)),
                 0.0 * mean,
             )
             for i in range(1, self.degree + 1)

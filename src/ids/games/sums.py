@@ -32,6 +32,6 @@ def _average_slopes(moments: Moments) -> tuple[Floats]:
     return (average_slope(moments.count),)
 
 
-SUM = Game("SUM", degree=1, power=1, worth=lambda w: w.total, slopes=_one)
-COUNT = Game("COUNT", degree=0, power=0, worth=lambda w: w.count, slopes=lambda _: ())
+SUM = Game("SUM", degree=1, power=1, worth=lambda w: w.total, slopes=_one, additive=True)
+COUNT = Game("COUNT", degree=0, power=0, worth=lambda w: w.count, slopes=lambda _: (), nulls=0)
 AVG = Game("AVG", degree=1, power=1, worth=lambda w: w.mean, slopes=_average_slopes)

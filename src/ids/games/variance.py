@@ -52,7 +52,5 @@ def _second_only(slope: Floats) -> tuple[Floats, Floats]:
     return np.zeros_like(slope), slope
 
 
-VAR_POP = Game(
-    "VAR_POP", 2, 2, _population, lambda w: _second_only(population_slope(w.count))
-)
-VAR_SAMP = Game("VAR_SAMP", 2, 2, _sample, lambda w: _second_only(sample_slope(w.count)))
+VAR_POP = Game("VAR_POP", 2, 2, _population, lambda w: _second_only(population_slope(w.count)))
+VAR_SAMP = Game("VAR_SAMP", 2, 2, _sample, lambda w: _second_only(sample_slope(w.count)), nulls=2)

@@ -24,7 +24,7 @@ from ids.kernels.pairs import add, divide, from_word, from_words, multiply, scal
 from ids.kernels.wide import mul_add
 from ids.model.scale import DIGIT_BITS, MAX_DIGITS
 
-__all__ = ["Emits", "centre_block"]
+__all__ = ["Emits", "ask", "centre_block"]
 
 
 class Emits(NamedTuple):
@@ -244,3 +244,48 @@ def _nothing(emits, e):
     emits.central[:, e] = 0.0
     emits.item_total[:, e] = 0.0
     emits.deviation[:, :, e] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def ask(window, items, row, centre, layout, weights):
+    """One question put to a running engine: (value, share, lift) of summary ``items[row]``.
+
+    window   int64[words]
+    items    int64[k, words]
+    weights  float64[7]  what N, Σ y, the mean and Σ (y - mean)² weigh in the worth; then the
+             slopes of the first two deviations, and what Σ_P y weighs in the value where that
+             alone is the value (SUM), else 0; all in the measure's own units
+
+    The closed form of every game up to degree 2; with no player everything is 0.
+    """
+    count = window[0]
+    members = items[row, 0]
+    if count == 0:
+        return 0.0, 0.0, 0.0
+    worth = weights[0] * count
+    lift = 0.0
+    own_total = (0.0, 0.0)
+    degree = _degree_of(layout)
+    if degree > 0:
+        offset = np.zeros_like(centre)
+        window_sums = np.zeros((degree, 2))
+        own_sums = np.zeros((degree, 2))
+        moments = np.zeros(degree + 1)
+        deviation = np.zeros(degree)
+        residual = _window_moments(window, centre, layout, offset, window_sums, moments)
+        whole = _total_of(window, offset, layout, window_sums)
+        average = divide(whole, float(count))
+        worth += weights[1] * (whole[0] + whole[1]) + weights[2] * (average[0] + average[1])
+        own = items[row]
+        _power_sums(own, offset, layout, own_sums)
+        own_total = _total_of(own, offset, layout, own_sums)
+        _deviations(count, window_sums, members, residual, layout, own_sums, deviation)
+        lift = weights[4] * deviation[0]
+        if degree > 1:
+            worth += weights[3] * moments[2]
+            lift += weights[5] * deviation[1]
+    share = members / count * worth
+    value = share + lift
+    if weights[6] != 0.0:
+        value = (own_total[0] + own_total[1]) * weights[6]
+    return value, share, lift

@@ -27,7 +27,7 @@ _inline = njit(inline="always")
 
 @_inline
 def two_sum(a, b):
-    """a + b exactly (Knuth)."""
+    """A + b exactly (Knuth)."""
     high = a + b
     shadow = high - a
     return high, (a - (high - shadow)) + (b - shadow)

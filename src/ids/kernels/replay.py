@@ -55,9 +55,7 @@ def _move(summaries, rows, start, stop, cut, touched, digits, scratch, sign):
         cut_one(rows.values[i], cut.unit, cut.layout, digits)
         atom = rows.atom[i]
         for k in range(touched.starts[atom], touched.starts[atom + 1]):
-            accumulate(
-                summaries, touched.members[k], digits, cut.centre, scratch, cut.layout, sign
-            )
+            accumulate(summaries, touched.members[k], digits, cut.centre, scratch, cut.layout, sign)
 
 
 @njit(inline="always")
@@ -79,9 +77,7 @@ def _take(summaries, merged, item, layout, taken, e):
         _merge_words(summaries, merged.members, first, stop, start, 2, taken, item, e)
         start += 2
     for _ in range(len(layout[2])):
-        _merge_words(
-            summaries, merged.members, first, stop, start, len(layout[3]), taken, item, e
-        )
+        _merge_words(summaries, merged.members, first, stop, start, len(layout[3]), taken, item, e)
         start += len(layout[3])
 
 

@@ -8,7 +8,7 @@ from numba import njit
 
 from ids.kernels.digits import accumulate
 
-__all__ = ["add_delta", "apply_signed", "merge_summaries", "slide"]
+__all__ = ["add_delta", "add_rows", "apply_signed", "merge_summaries", "slide"]
 
 
 @njit(cache=True, nogil=True)
@@ -97,3 +97,10 @@ def add_delta(delta, atoms, holds, layout, summaries, marginals, window):
         for k in range(holds.shape[1]):
             if holds[atom, k]:
                 _add_summary(marginals[k], delta[t], layout)
+
+
+@njit(cache=True, nogil=True)
+def add_rows(total, delta, layout):
+    """``total += delta`` row by row, both int64[t, words]."""
+    for t in range(len(delta)):
+        _add_summary(total[t], delta[t], layout)

@@ -1,6 +1,9 @@
 """The exact representation of a measure: whole digits against a power of two.
 
-A value y becomes D signed digits of 35 bits, top digit first: y / 2**exponent = Σ q_j · 2**(-35(j+1)).
+A value y becomes D signed digits of 35 bits, top digit first:
+
+    y / 2**exponent = Σ_j q_j · 2**(-35·(j+1))
+
 Sums of digits and of products of digits are sums of integers: exact, in any order, and undone
 exactly by expiry. With D digits every bit down to 2**(exponent - 35·D) counts; what lies below is
 rounded away once per value, always the same way, so it cannot drift either.

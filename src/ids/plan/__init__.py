@@ -1,6 +1,6 @@
 """Choosing a path: which summaries answer which item. Chooses, never computes."""
 
-from ids.plan.select import PlannedItem, SelectPlan, explain, plan_select
 from ids.plan.registry import Registry
+from ids.plan.select import PlannedItem, SelectPlan, explain, plan_select
 
 __all__ = ["PlannedItem", "Registry", "SelectPlan", "explain", "plan_select"]

@@ -18,13 +18,13 @@ from ids.model.table import ColumnData, Kind, Table
 from ids.predicates.cuts import cuts_of, representatives
 from ids.predicates.interning import Numbers
 from ids.predicates.truth import kleene, truth, vector
-from ids.predicates.vector import objects, spread
+from ids.predicates.vector import from_kleene, objects, spread
 
 __all__ = ["VALUE", "Dictionary", "Factor", "Flag", "Range", "Reading", "Truth", "rows_as_bytes"]
 
 Classes = npt.NDArray[np.int32]
 
-# The name under which the units of a range read its value.
+# The name under which units read the value of an expression.
 VALUE = Column("value")
 
 _ALL_VALID = np.empty(0, np.bool_)
@@ -212,17 +212,20 @@ class Range(_Judged):
         return cuts[needed], kept, null_class
 
 
-class Truth:
-    """Any other condition, tested on every row: FALSE, NULL or TRUE."""
+class Truth(_Judged):
+    """Any other condition, tested on every row: FALSE, NULL or TRUE, and no more classes.
 
-    classes = 3
-    truths: npt.NDArray[np.int8] = np.array([[0], [-1], [1]], np.int8)
-    _class_of: Classes = np.arange(3, dtype=np.int32)
+    The units read ``VALUE``; ``subject`` is the condition they speak of.
+    """
 
-    def __init__(self, unit: Expression) -> None:
-        self.units = [unit]
+    def __init__(self, subject: Expression, units: list[Expression]) -> None:
+        super().__init__(units)
+        self._subject = subject
+        outcomes = from_kleene(np.array([-1, 0, 1], np.int8))
+        data = ColumnData(Kind.BOOLEAN, outcomes.values, outcomes.valid)
+        self._class_of = self.judge(VALUE.name, data)
 
     def read(self, table: Table) -> Reading:
         """The cost of the condition's truth."""
-        codes = (kleene(self.units[0], table) + np.int8(1)).view(np.uint8)
+        codes = (kleene(self._subject, table) + np.int8(1)).view(np.uint8)
         return Reading(spread(codes, table.rows), _ALL_VALID, self._class_of, 0)

@@ -78,6 +78,10 @@ class Refinement:
         held: npt.NDArray[np.bool_] = self.truths[atoms] == 1
         return held
 
+    def live(self) -> npt.NDArray[np.int64]:
+        """The atom numbers in use, ascending."""
+        return np.array(sorted(self._atom_of_signature.values()), dtype=np.int64)
+
     def release(self, atoms: npt.NDArray[np.integer] | Sequence[int]) -> None:
         """Give the ids back: their signatures, when they come again, get ids afresh. O(ids)."""
         ids = np.unique(np.asarray(atoms, np.int64))

@@ -68,7 +68,7 @@ def _factor(key: _Key, units: list[Expression]) -> Factor:
     if key.factor is Range:
         return Range(key.subject, units)
     if key.factor is Truth:
-        return Truth(units[0])
+        return Truth(key.subject, units)
     assert isinstance(key.subject, Column)
     return (Dictionary if key.factor is Dictionary else Flag)(key.subject.name, units)
 
@@ -136,7 +136,7 @@ class _Splitter:
         ranged = _ranged(leaf) if names else None
         if ranged and kind_of(ranged.key.subject, self.schema) in (Kind.NUMBER, Kind.TIME):
             return ranged
-        return _Part(_Key(Truth, leaf), leaf)
+        return _Part(_Key(Truth, leaf), VALUE)
 
 
 def _ranged(leaf: Expression) -> _Part | None:

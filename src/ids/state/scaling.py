@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ids.kernels.digits import cut
 from ids.model.scale import DIGIT_BITS, MAX_DIGITS, Scale
 
-__all__ = ["cut_column", "decode", "encode", "fit", "grid", "rescale"]
+__all__ = ["cut_column", "decode", "encode", "fit", "grid", "rescale", "widen"]
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.int64]
@@ -21,27 +21,61 @@ _SMALLEST = -900  # below this exponent 2**-exponent or a digit's unit would lea
 _MAX_POWER_DIGITS = 3  # higher powers of wider values would leave the doubles when read back
 
 
-def fit(values: Floats, largest: float, degree: int, margin: int = 0) -> Scale:
+def fit(values: Floats, largest: float, degree: int, *, margin: int = 0, least: int = 2) -> Scale:
     """A scale for these values: room for the largest, every bit of the typical one.
 
-    ``margin`` bits of head-room are left above the largest. Two digits (70 bits) serve ordinary
-    data; a column whose largest value dwarfs its median gets more, so that windows without the
+    ``margin`` bits of head-room are left above the largest, ``least`` digits given. Two digits
+    (70 bits) serve ordinary data; a column whose largest value dwarfs its median gets more, so that windows without the
     outlier lose nothing. Costs a look at 1,024 values.
     """
     if degree == 0:
         return Scale(0, 0, 0)
     exponent = max(int(np.frexp(largest)[1]) + margin, _SMALLEST) if largest else 0
-    some = np.abs(values[:: max(1, len(values) // _SAMPLE)])
-    some = some[some > 0]
-    typical = int(np.frexp(np.median(some))[1]) if len(some) else exponent
-    bits = exponent - max(typical, _SMALLEST) + _MANTISSA
-    most = MAX_DIGITS if degree <= 2 else _MAX_POWER_DIGITS
-    digits = min(max(2, -(-bits // DIGIT_BITS)), most)
+    typical = _typical(values, exponent)
+    digits = max(least, -(-(exponent - typical + _MANTISSA) // DIGIT_BITS))
+    digits = min(digits, _most_digits(degree))
     scale = Scale(exponent, digits, degree, (0,) * digits)
-    if degree <= 2 or not len(some):
+    if degree <= 2 or not len(values):
         return scale
-    middle = np.array([np.median(values[:: max(1, len(values) // _SAMPLE)])])
+    middle = np.array([np.median(_some(values))])
     return replace(scale, centre=tuple(int(q) for q in cut_column(middle, scale)[0]))
+
+
+def widen(scale: Scale, values: Floats, largest: float, *, finer: bool) -> Scale | None:
+    """The scale with digits added on top, so that ``largest`` fits, and below if ``finer``.
+
+    Sums carry over exactly (``rescale``). The scale itself if nothing is missing; None if more
+    digits would be needed than there are.
+    """
+    above = int(np.frexp(largest)[1]) - scale.exponent if largest else 0
+    top = max(0, -(-above // DIGIT_BITS))
+    missing = grid(scale) - (_typical(values, scale.exponent) - _MANTISSA)
+    below = max(0, -(-missing // DIGIT_BITS)) if finer else 0
+    most = _most_digits(scale.degree)
+    below = min(below, max(0, most - scale.digits - top))
+    if scale.digits + top > most:
+        return None
+    return replace(
+        scale,
+        exponent=scale.exponent + DIGIT_BITS * top,
+        digits=scale.digits + top + below,
+        centre=(0,) * top + scale.centre + (0,) * below,
+    )
+
+
+def _some(values: Floats) -> Floats:
+    return values[:: max(1, len(values) // _SAMPLE)]
+
+
+def _typical(values: Floats, otherwise: int) -> int:
+    """The exponent of a typical magnitude: the median of some that are not 0."""
+    some = np.abs(_some(values))
+    some = some[some > 0]
+    return max(int(np.frexp(np.median(some))[1]), _SMALLEST) if len(some) else otherwise
+
+
+def _most_digits(degree: int) -> int:
+    return MAX_DIGITS if degree <= 2 else _MAX_POWER_DIGITS
 
 
 def cut_column(values: Floats, scale: Scale) -> Words:

@@ -1,7 +1,7 @@
 """When a window speaks, and which rows it then holds.
 
-    rows    ─●──●─●───●────●●──●─▶ time          (t - d, t] at whole multiples t of the slide
-    panes  |  1  |  2  |  3  |  4  |             a row of pane p is inside at instants p … p+w-1
+rows    ─●──●─●───●────●●──●─▶ time          (t - d, t] at whole multiples t of the slide
+panes  |  1  |  2  |  3  |  4  |             a row of pane p is inside at instants p … p+w-1
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ def plan_count(window: CountWindow, starts: Rows) -> EmitPlan:
     nth = _within(emits)
     arrived = starts[key] + (nth + 1) * window.slide
     expired = np.maximum(arrived - window.size, starts[key])
-    return EmitPlan(
-        arrived.astype(np.uint64), expired.astype(np.uint64), None, key, nth > 0
-    )
+    return EmitPlan(arrived.astype(np.uint64), expired.astype(np.uint64), None, key, nth > 0)
 
 
 def plan_time(window: TimeWindow, times: Rows, starts: Rows, last: int | None = None) -> EmitPlan:

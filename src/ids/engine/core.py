@@ -1,0 +1,173 @@
+"""The engine's heart: a delta comes in, summaries and the retained window follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ids.engine.incoming import Incoming, Schema
+from ids.errors import StateError
+from ids.kernels.scatter import add_rows
+from ids.model.expression import Expression
+from ids.model.scale import MAX_ROWS, Scale
+from ids.state.enumerated import Enumerated
+from ids.state.refined import Refined
+from ids.state.retained import TAG, TIME, Retained
+from ids.state.sliding import Array
+from ids.state.summaries import Summaries
+
+__all__ = ["Core", "Signed"]
+
+Words = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_EVERYONE = np.zeros(0, np.bool_)
+
+
+class Signed:
+    """Rows ready to be added or taken away: tags, and each measure's digits and players."""
+
+    def __init__(self, tags: Array, digits: Sequence[Words], players: Sequence[Bools]) -> None:
+        self.tags = tags
+        self.digits = list(digits)
+        self.players = list(players)
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+
+class Core:
+    """Summaries of every measure (the first counts rows), one membership, one retained window.
+
+    ``retained`` is None for a changelog that keeps no tuple; it holds the raw columns only where
+    ``raw`` asks for them.
+    """
+
+    def __init__(
+        self, schema: Schema, predicates: Mapping[str, Expression], *, retain: bool, raw: bool
+    ) -> None:
+        self.schema = schema
+        self.predicates = dict(predicates)
+        self.membership: Refined | Enumerated = Refined(predicates)
+        self.retained = Retained(schema.kinds if raw else {}) if retain else None
+        self.measures = [Summaries(Scale(0, 0, 0), len(predicates))]
+        self.rows = 0
+
+    @property
+    def has_raw(self) -> bool:
+        """Whether a condition nobody registered can still be put to the rows inside."""
+        return self.retained is not None and bool(self.retained.kinds)
+
+    def signed(self, incoming: Incoming) -> Signed:
+        """Rows that come in, ready to be added."""
+        digits = [np.zeros((incoming.table.rows, 1), np.int64)]
+        players = [_EVERYONE]
+        for summaries, one in zip(self.measures[1:], incoming.measures, strict=True):
+            digits.append(summaries.cut(one.values))
+            players.append(_EVERYONE if one.players is None else one.players)
+        return Signed(self.membership.assign(incoming.table), digits, players)
+
+    def inside(self, rows: slice | npt.NDArray[np.int64] = slice(None)) -> Signed:
+        """Rows of the retained window, ready to be taken away or counted again."""
+        assert self.retained is not None
+        kept = self.retained.rows
+        numbers = range(len(self.measures))
+        return Signed(
+            kept[TAG][rows],
+            [kept[f"digits {m}"][rows].view(np.int64) for m in numbers],
+            [kept[f"players {m}"][rows].view(np.bool_) for m in numbers],
+        )
+
+    def deltas(self, signed: Signed, sign: int, into: list[Words] | None = None) -> list[Words]:
+        """Signed rows as one delta a measure, added to ``into`` where given."""
+        return [
+            self.membership.tally(
+                summaries, signed.tags, signed.digits[m], signed.players[m], sign,
+                None if into is None else into[m],
+            )
+            for m, summaries in enumerate(self.measures)
+        ]  # fmt: skip
+
+    def slide(self, incoming: Incoming, signed: Signed) -> list[Words]:
+        """Rows come in; returns their deltas, to be committed once expiry is known."""
+        deltas = self.deltas(signed, 1)
+        if self.retained is not None:
+            block = self._block(incoming, signed)
+            if incoming.times is None or not len(self.retained):
+                self.retained.rows.append(block)
+            else:
+                self.retained.rows.merge(block, TIME)
+        self.rows += len(signed)
+        return deltas
+
+    def refuse_too_many(self, coming: int) -> None:
+        """Before anything changes: so many more rows must still be summed exactly."""
+        if self.rows + coming > MAX_ROWS:
+            raise StateError(
+                f"a window of more than {MAX_ROWS:,} rows cannot be summed exactly; "
+                "choose a shorter window. Nothing changed"
+            )
+
+    def _block(self, incoming: Incoming, signed: Signed) -> dict[str, Array]:
+        assert self.retained is not None
+        return self.retained.block(
+            incoming.table, signed.tags, signed.digits, signed.players, incoming.times
+        )
+
+    def commit(self, deltas: list[Words] | None, expire: int = 0) -> None:
+        """Take deltas in, together with the expiry of the oldest ``expire`` rows: one slide."""
+        if expire:
+            assert self.retained is not None
+            gone = self.inside(slice(0, expire))
+            deltas = self.deltas(gone, -1, deltas)
+            self.retained.rows.drop_front(expire)
+            self.rows -= expire
+        if deltas is not None:
+            self.membership.commit(self.measures, deltas)
+            if isinstance(self.membership, Refined):
+                self.membership.reclaim(self.measures[0])
+
+    def take_out(self, incoming: Incoming, signed: Signed) -> list[Words]:
+        """Deltas of rows that an upstream deletes; one that is not inside is refused.
+
+        Nothing has changed when this raises.
+        """
+        if self.retained is None:
+            deltas = self.deltas(signed, -1)
+            self._refuse_strangers(deltas)
+        else:
+            places = self._places(self._block(incoming, signed))
+            deltas = self.deltas(self.inside(places), -1)
+            keep = np.ones(len(self.retained), np.bool_)
+            keep[places] = False
+            self.retained.rows.keep(keep)
+        self.rows -= len(signed)
+        return deltas
+
+    def _places(self, block: Mapping[str, Array]) -> npt.NDArray[np.int64]:
+        assert self.retained is not None
+        if not self.has_raw:
+            raise StateError(
+                "this engine does not retain its rows, so it cannot tell which one a delete "
+                "means; make it with retain=True, or with window=Changelog()"
+            )
+        places = self.retained.find(block) if len(self.retained) else None
+        if places is None:
+            raise StateError("a deleted row is not inside the window; nothing changed")
+        return places
+
+    def _refuse_strangers(self, deltas: Sequence[Words]) -> None:
+        """Without tuples a stranger shows as a negative count, or as sums without a row."""
+        for summaries, delta in zip(self.measures, deltas, strict=True):
+            if isinstance(self.membership, Refined):
+                summaries.reserve(len(delta))
+                after = summaries.atoms[: len(delta)].copy()
+            else:
+                after = np.concatenate([summaries.window.reshape(1, -1), summaries.marginals])
+            add_rows(after, delta, summaries.scale.layout)
+            emptied = (after[:, 0] == 0) & after.any(axis=1)
+            ghosts = any(any(summaries.exact(row)[1]) for row in after[emptied])
+            if ghosts or (after[:, 0] < 0).any():
+                raise StateError("a deleted row is not inside the window; nothing changed")

@@ -1,0 +1,102 @@
+"""Columns that slide: rows are appended at the tail and dropped at the head, O(1) amortised.
+
+    head            tail
+░░░░░│██ live rows ██│······ room
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Sliding"]
+
+Array = npt.NDArray[np.generic]
+
+
+class Sliding:
+    """A struct of arrays over the live rows; any first axis, one length for all.
+
+    The live rows move to the front when the tail meets the end; there is a quarter of room to
+    spare, so a row is moved four times in its life at the most.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, Array] = {}
+        self._head = 0
+        self._tail = 0
+
+    def __len__(self) -> int:
+        return self._tail - self._head
+
+    def __getitem__(self, name: str) -> Array:
+        """A view of one column's live rows."""
+        return self._arrays[name][self._head : self._tail]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(self._arrays)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, room to spare included."""
+        return sum(array.nbytes for array in self._arrays.values())
+
+    def append(self, block: Mapping[str, Array]) -> None:
+        """Add rows at the tail; the first block fixes the columns and their types."""
+        count = len(next(iter(block.values())))
+        if not self._arrays:
+            self._arrays = {name: values[:0].copy() for name, values in block.items()}
+        self._reserve(count)
+        for name, values in block.items():
+            self._arrays[name][self._tail : self._tail + count] = values
+        self._tail += count
+
+    def merge(self, block: Mapping[str, Array], order: str) -> None:
+        """Add rows where they belong by the column ``order``; equal ones go behind."""
+        if len(self) and len(block[order]):
+            first = np.searchsorted(self[order], block[order].min(), side="right")  # type: ignore[call-overload]
+            tail = {name: self[name][first:].copy() for name in self._arrays}
+            self._tail = self._head + int(first)
+            block = {name: np.concatenate([tail[name], block[name]]) for name in block}
+        rank = np.argsort(block[order], kind="stable")
+        self.append({name: values[rank] for name, values in block.items()})
+
+    def drop_front(self, count: int) -> None:
+        """Expire the oldest rows."""
+        self._head += count
+
+    def keep(self, mask: npt.NDArray[np.bool_]) -> None:
+        """Keep only the marked live rows."""
+        kept = {name: self[name][mask] for name in self._arrays}
+        self.replace(kept)
+
+    def put(self, name: str, values: Array) -> None:
+        """One column's live rows anew; its type and width may change."""
+        self.replace({**{n: self[n] for n in self._arrays}, name: values})
+
+    def replace(self, block: Mapping[str, Array]) -> None:
+        """These rows instead of the live ones; columns may come, go or change type."""
+        self._arrays = {name: np.array(values) for name, values in block.items()}
+        self._head = 0
+        self._tail = len(next(iter(block.values()))) if block else 0
+
+    def _reserve(self, count: int) -> None:
+        capacity = len(next(iter(self._arrays.values())))
+        if self._tail + count <= capacity:
+            return
+        live = len(self)
+        needed = live + count
+        if needed * 5 // 4 > capacity or needed * 2 < capacity:
+            capacity = needed + needed // 4
+        for name, array in self._arrays.items():
+            fresh = np.empty((capacity, *array.shape[1:]), array.dtype)
+            fresh[:live] = array[self._head : self._tail]
+            self._arrays[name] = fresh
+        self._head, self._tail = 0, live

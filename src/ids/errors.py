@@ -57,6 +57,8 @@ class UnknownNameError(ScriptError, LookupError):
     def __init__(
         self, kind: str, name: str, known: Iterable[str] = (), at: Position | None = None
     ) -> None:
+        self.kind = kind
+        self.name = name
         super().__init__(f"unknown {kind} {name!r}", at, closest(name, known))
 
 

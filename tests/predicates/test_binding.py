@@ -230,7 +230,9 @@ def test_many_equalities_become_one_in() -> None:
 def test_binding_changes_no_meaning(condition: Expression, rows: list[dict[str, Any]]) -> None:
     table = some.table(rows)
     schema = {name: column.kind for name, column in table.columns.items()}
-    many = Or((condition, *[Comparison("=", Column("s"), Literal(v)) for v in "abcdefgh"]))
+    equalities = [Comparison("=", Column("s"), Literal(v)) for v in "abcdefgh"]
+    others = [Comparison("<", Column("i"), Literal(-2)), Comparison("=", Column("i"), Literal(3))]
+    many = Or((condition, *equalities, *others))
     try:
         before = truth(many, table)
     except ValueError:

@@ -237,6 +237,22 @@ def test_cells_are_forgotten_when_they_grow_too_many_and_atoms_stay(
         refinement.release(gone)
 
 
+def test_after_cells_are_numbered_afresh_each_atom_still_knows_its_own_cells() -> None:
+    refinement = Refinement([Or((equal("s", f"w{k}"), equal("t", f"w{k}"))) for k in range(20)])
+    rng = np.random.default_rng(8)
+    for batch in range(1, 21):
+        pair = [[f"w{k}" for k in rng.integers(0, batch, 30)] for _ in range(2)]
+        columns = {name: some.column(cells, "text") for name, cells in zip("st", pair, strict=True)}
+        check(refinement, Table(columns, 30))
+        owner = refinement._atom_of_cell
+        for atom in range(refinement.atoms):
+            chain, cell = [], int(refinement._first[atom])
+            while cell >= 0:
+                chain.append(cell)
+                cell = int(refinement._following[cell])
+            assert sorted(chain) == np.flatnonzero(owner == atom).tolist()
+
+
 def test_a_released_id_is_given_again_and_means_the_new_signature() -> None:
     refinement = Refinement([equal("s", "a"), equal("s", "b")])
     a, b = check(refinement, words(["a", "b"])).tolist()

@@ -146,6 +146,27 @@ def test_text_is_ordered_by_code_point() -> None:
     assert truth(x("<", "a"), rows).tolist() == [0, 0, 1, 0]
 
 
+def test_two_text_columns_are_ordered_too() -> None:
+    left, right = ["b", "a", "c", "\U0001f600", None, "b"], ["c", "b", "a", "￿", "a", "b"]
+    rows = Table({"x": some.column(left, "text"), "y": some.column(right, "text")}, 6)
+    for op in some.OPERATORS:
+        node = Comparison(op, Column("x"), Column("y"))
+        wanted = [evaluate(node, {"x": a, "y": b}) for a, b in zip(left, right, strict=True)]
+        assert truth(node, rows).tolist() == [THREE[value] for value in wanted]
+
+
+@pytest.mark.parametrize(
+    ("function", "text", "result"),
+    [("TRIM", "  b\t ", "b\t"), ("LOWER", "ÀB", "àb"), ("UPPER", "straße", "STRASSE")],
+)
+def test_a_function_of_text_changes_the_words(function: str, text: str, result: str) -> None:
+    rows = Table({"x": some.column([text, None], "text")}, 2)
+    changed = Comparison("=", Call(function, (Column("x"),)), Literal(result))
+    assert truth(changed, rows).tolist() == [1, -1]
+    length = Call("LENGTH", (Call(function, (Column("x"),)),))
+    assert measure(length, rows)[0][0] == len(result)
+
+
 @given(st.text("ab%_\\", max_size=8), some.PATTERNS)
 def test_like_is_what_its_definition_says(text: str, pieces: list[str]) -> None:
     node = Like(Column("x"), "".join(pieces))

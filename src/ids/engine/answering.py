@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ids.engine.core import Core
 from ids.errors import StateError
 from ids.games import Attributed, Game, Moments, attribute
-from ids.kernels.central import Emits, ask, centre_block
+from ids.kernels.central import Centred, ask, centre_block
 from ids.model.scale import Scale
 from ids.state.refined import Refined
 from ids.state.summaries import Summaries
@@ -91,12 +91,12 @@ def _attributed(summaries: Summaries, rows: Words, game: Game) -> Attributed:
     return Attributed(*(np.ldexp(part, unit) for part in found))
 
 
-def moments_of(emits: Emits) -> Moments:
+def moments_of(emits: Centred) -> Moments:
     """A block of emits as the games take it."""
-    return Moments(emits.count.astype(np.float64), emits.total, emits.mean, emits.central)
+    return Moments(emits.players.astype(np.float64), emits.total, emits.mean, emits.central)
 
 
-def _centred(summaries: Summaries, rows: Words) -> Emits:
+def _centred(summaries: Summaries, rows: Words) -> Centred:
     """One emit: the window and the given summaries."""
     scale = summaries.scale
     taken = np.concatenate([summaries.window.reshape(1, -1), rows])[:, :, None]
@@ -105,9 +105,9 @@ def _centred(summaries: Summaries, rows: Words) -> Emits:
     return emits
 
 
-def empty_emits(scale: Scale, items: int, size: int) -> Emits:
+def empty_emits(scale: Scale, items: int, size: int) -> Centred:
     """Room for a block of emits."""
-    return Emits(
+    return Centred(
         np.zeros(size, np.int64),
         np.zeros(size),
         np.zeros(size),

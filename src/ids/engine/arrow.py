@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ids.model.table import ColumnData, Kind, Table
 
-__all__ = ["EMIT_TIME", "doubles", "room", "to_array", "to_table"]
+__all__ = ["EMIT_TIME", "aligned_rows", "doubles", "room", "to_array", "to_table"]
 
 EMIT_TIME = pa.timestamp("us", tz="UTC")
 
@@ -16,6 +16,12 @@ EMIT_TIME = pa.timestamp("us", tz="UTC")
 def room(rows: int) -> npt.NDArray[np.float64]:
     """An uninitialised float64 column from Arrow's pool, which keeps its pages warm."""
     return np.frombuffer(pa.allocate_buffer(rows * 8), dtype=np.float64)
+
+
+def aligned_rows(columns: int, rows: int) -> npt.NDArray[np.float64]:
+    """Uninitialised float64[columns, rows or a few more], each column aligned to 64 bytes."""
+    width = -(-rows // 8) * 8 + 8
+    return room(columns * width).reshape(columns, width)
 
 
 def doubles(values: npt.NDArray[np.float64], missing: npt.NDArray[np.bool_] | None) -> pa.Array:

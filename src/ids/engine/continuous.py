@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ids.engine.answers import Answers
 from ids.engine.arrow import EMIT_TIME, doubles, to_array
-from ids.engine.emitting import Answers, answer_measure
+from ids.engine.dense import answer_dense
+from ids.engine.emitting import answer_measure
 from ids.engine.rows import BadRows, Prepared, prepare
 from ids.errors import StateError
 from ids.model.query import ItemKind
@@ -20,7 +21,7 @@ from ids.model.window import CountWindow
 from ids.plan import PlannedItem, SelectPlan
 from ids.predicates.refinement import Refinement
 from ids.source import Source
-from ids.window import EmitPlan, plan_count, plan_time
+from ids.window import CountEmits, EmitPlan, Emits, plan_time
 
 __all__ = ["Progress", "run_select"]
 
@@ -43,7 +44,8 @@ def run_select(
     steps = len(plan.measures)
     for number in range(steps):
         tick = None if progress is None else _part(progress, number, steps)
-        answers |= answer_measure(plan, number, prepared, atoms, held, emits, tick)
+        given = (plan, number, prepared, atoms, held, emits, tick)
+        answers |= answer_dense(*given) or answer_measure(*given)
     return _assemble(plan, prepared, emits, answers)
 
 
@@ -54,18 +56,17 @@ def _part(progress: Progress, number: int, steps: int) -> Progress:
 
 def _emits(plan: SelectPlan, prepared: Prepared) -> EmitPlan:
     if isinstance(plan.window, CountWindow):
-        return plan_count(plan.window, prepared.ordering.starts)
+        return CountEmits(plan.window, prepared.ordering.starts)
     times = prepared.table.columns[plan.order_by[0]].values.astype(np.int64, copy=False)
     return plan_time(plan.window, times, prepared.ordering.starts)
 
 
-def _last_of_each_key(emits: EmitPlan) -> EmitPlan:
+def _last_of_each_key(emits: EmitPlan) -> Emits:
     """The last emit of each key, and the one before it where a delta will look back at it."""
     last = np.flatnonzero(np.diff(emits.key, append=-1))
     before = last[emits.continues[last]] - 1
     chosen = np.union1d(last, before)
-    return replace(
-        emits,
+    return Emits(
         arrived=emits.arrived[chosen],
         expired=emits.expired[chosen],
         instant=None if emits.instant is None else emits.instant[chosen],
@@ -75,6 +76,8 @@ def _last_of_each_key(emits: EmitPlan) -> EmitPlan:
 
 
 def _refuse_wide_windows(emits: EmitPlan) -> None:
+    if isinstance(emits, CountEmits) and emits.window.size <= MAX_ROWS:
+        return
     widest = int((emits.arrived - emits.expired).max(initial=0))
     if widest > MAX_ROWS:
         raise StateError(
@@ -90,7 +93,10 @@ def _assemble(plan: SelectPlan, prepared: Prepared, emits: EmitPlan, answers: An
         column = prepared.table.columns[name]
         columns[name] = to_array(column.take(prepared.ordering.starts[emits.key]))
     columns["emit_at"] = _emit_at(plan, prepared, emits)
-    columns["n"] = pa.array((emits.arrived - emits.expired).view(np.int64))
+    counts = answers.counts
+    if counts is None:
+        counts = (emits.arrived - emits.expired).view(np.int64)
+    columns["n"] = pa.array(counts)
     for item in plan.items:
         for suffix, values, missing in _item_columns(item, answers, emits):
             columns[item.name + suffix] = doubles(values, missing)
@@ -125,7 +131,7 @@ def _emit_at(plan: SelectPlan, prepared: Prepared, emits: EmitPlan) -> pa.Array:
     if emits.instant is not None:
         return pa.array(emits.instant).cast(EMIT_TIME)
     column: ColumnData = prepared.table.columns[plan.order_by[0]]
-    every_row = len(emits.arrived) == prepared.table.rows and len(prepared.ordering.starts) == 2
+    every_row = len(emits) == prepared.table.rows and len(prepared.ordering.starts) == 2
     newest = column if every_row else column.take((emits.arrived - 1).view(np.int64))
     if newest.kind is Kind.TIME:
         return pa.array(newest.values).cast(EMIT_TIME)

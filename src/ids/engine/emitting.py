@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ids.engine.answering import empty_emits, moments_of
+from ids.engine.answers import Answers
 from ids.engine.arrow import room
 from ids.engine.rows import Measure, Prepared
 from ids.games import Attributed, Game, attribute
-from ids.kernels.central import Emits, centre_block
+from ids.kernels.central import Centred, centre_block
 from ids.kernels.replay import Bounds, Cut, Lists, Rows, replay
 from ids.model.query import ItemKind
 from ids.model.scale import Scale
@@ -26,7 +26,7 @@ from ids.window import EmitPlan
 if TYPE_CHECKING:
     from ids.engine.continuous import Progress
 
-__all__ = ["Answers", "answer_measure"]
+__all__ = ["answer_measure"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -34,30 +34,6 @@ Bools = npt.NDArray[np.bool_]
 _BLOCK_WORDS = 2**18
 _LARGEST_BLOCK = 8_192
 _ROWS_PER_THREAD = 50_000
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What has been computed: worths by (game, measure), attributions by predicate as well."""
-
-    worths: dict[tuple[str, int], tuple[Floats, Bools]]
-    attributions: dict[tuple[str, int, int], Attributed]
-
-    @classmethod
-    def empty(cls) -> Answers:
-        return cls({}, {})
-
-    def __or__(self, other: Answers) -> Answers:
-        return Answers(self.worths | other.worths, self.attributions | other.attributions)
-
-    def aggregate(self, item: PlannedItem) -> tuple[Floats, Bools]:
-        """The aggregate itself, and where it is NULL."""
-        return self.worths[item.game.name, item.measure]
-
-    def attributed(self, item: PlannedItem) -> Attributed:
-        """The item's value, share and lift."""
-        assert item.predicate is not None
-        return self.attributions[item.game.name, item.measure, item.predicate]
 
 
 class _Job(NamedTuple):
@@ -210,7 +186,7 @@ def _scale(job: _Job, first: int, last: int) -> Scale:
     return fit(values, float(np.abs(values).max(initial=0.0)), job.degree)
 
 
-def _evaluate(job: _Job, scale: Scale, emits: Emits, at: int, size: int) -> None:
+def _evaluate(job: _Job, scale: Scale, emits: Centred, at: int, size: int) -> None:
     """The closed forms of one block, back in the measure's own units."""
     here = slice(at, at + size)
     moments = moments_of(emits)
@@ -219,7 +195,7 @@ def _evaluate(job: _Job, scale: Scale, emits: Emits, at: int, size: int) -> None
         unit = scale.exponent * game.power
         worth, missing = job.answers.worths[name, job.number]
         worth[here] = np.ldexp(game.worth(moments), unit)
-        missing[here] = emits.count < game.nulls
+        missing[here] = emits.players < game.nulls
         attributed = attribute(game, moments, members, emits.item_total, emits.deviation)
         for row, predicate in enumerate(job.predicates):
             room = job.answers.attributions.get((name, job.number, predicate))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import astuple, dataclass
 
 from ids.engine.core import Core
 
 __all__ = ["Memory", "measure_memory"]
 
 
-class Memory(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Memory:
     """Bytes of each component; the last two come with their mechanisms.
 
     summaries  the window's and the predicates' sums
@@ -28,7 +29,7 @@ class Memory(NamedTuple):
     @property
     def total(self) -> int:
         """All of it."""
-        return sum(self)
+        return sum(astuple(self))
 
 
 def measure_memory(core: Core | None) -> Memory:

@@ -8,34 +8,56 @@ import numpy.typing as npt
 from ids.engine.core import Core
 from ids.engine.incoming import Incoming
 from ids.engine.refining import recount
+from ids.engine.rows import Measure
 from ids.errors import StateError
 from ids.model.scale import DIGIT_BITS, Scale
 from ids.predicates.truth import measure
-from ids.state.scaling import fit, grid, widen
+from ids.state.scaling import fit, grid, lowest_bit, widen
 from ids.state.summaries import Summaries
 
-__all__ = ["accommodate"]
+__all__ = ["accommodate", "ease"]
+
+Floats = npt.NDArray[np.float64]
 
 _MARGIN = 8  # bits of head-room over the first batch's largest value
+_FINE = -4096  # below the last bit of every double
 
 
 def accommodate(core: Core, incoming: Incoming, degree: int) -> None:
-    """Make every measure's scale fit the rows that are coming."""
-    retains = core.retained is not None
+    """Make every measure's scale fit the rows that are coming, so that each is summed exactly.
+
+    Where no scale holds both the largest value and the last bit of the smallest, a window with
+    its raw rows rounds the small ones until the large ones have left (``ease``); one without
+    refuses the batch, and nothing changes.
+    """
     for number, one in enumerate(incoming.measures, start=1):
         if number == len(core.measures):
-            # a changelog's deletes are cut again, so its grid is laid once, with a digit to spare
-            least = 2 if retains else 3
-            scale = fit(one.values, one.largest, degree, margin=_MARGIN, least=least)
-            atoms = len(core.measures[0].atoms)
-            core.measures.append(Summaries(scale, len(core.measures[0].marginals), atoms))
+            _append(core, _fitting(core, one.values, one.largest, degree))
             continue
         old = core.measures[number].scale
-        wider = widen(old, one.values, one.largest, finer=retains)
+        if not old.digits:
+            continue
+        wider = widen(old, one.largest, lowest_bit(one.values, grid(old)))
         if wider is None:
-            _refit(core, number, one.values, one.largest)
+            _refit(core, number, one)
         elif wider != old:
             _widen(core, number, wider)
+
+
+def ease(core: Core) -> None:
+    """After expiry: rows that had to be rounded get their bits back once there is room."""
+    for number in sorted(core.rounded):
+        _refit(core, number, Measure(np.zeros(0), None, 0.0))
+
+
+def _append(core: Core, scale: Scale) -> None:
+    first = core.measures[0]
+    core.measures.append(Summaries(scale, len(first.marginals), len(first.atoms)))
+
+
+def _fitting(core: Core, values: Floats, largest: float, degree: int) -> Scale:
+    scale = fit(values, largest, degree, margin=_MARGIN, lowest=lowest_bit(values, _FINE))
+    return scale
 
 
 def _widen(core: Core, number: int, scale: Scale) -> None:
@@ -46,22 +68,3 @@ def _widen(core: Core, number: int, scale: Scale) -> None:
     if core.retained is not None and len(core.retained):
         digits = core.retained.rows[f"digits {number}"]
         core.retained.rows.put(f"digits {number}", np.pad(digits, ((0, 0), (top, below))))
-
-
-def _refit(core: Core, number: int, values: npt.NDArray[np.float64], largest: float) -> None:
-    """No digit left to add: cut the rows inside anew, under a coarser scale."""
-    if core.retained is None or not core.has_raw:
-        raise StateError(
-            f"a value of magnitude {largest:g} is too far from those already summed to be added "
-            "exactly; filter it upstream, or retain the window. Nothing changed"
-        )
-    inside = np.zeros(0)
-    if len(core.retained):
-        inside, players = measure(core.schema.measures[number - 1], core.retained.table())
-        inside = inside if players is None else np.where(players, inside, 0.0)
-    everything = np.concatenate([inside, values])
-    scale = fit(everything, float(np.abs(everything).max()), core.measures[number].scale.degree)
-    core.measures[number] = Summaries(scale, len(core.measures[0].marginals))
-    if len(core.retained):
-        core.retained.rows.put(f"digits {number}", core.measures[number].cut(inside))
-    recount(core)

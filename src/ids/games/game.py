@@ -25,16 +25,21 @@ Floats = npt.NDArray[np.float64]
 class Moments(NamedTuple):
     """A window (or many: every field may be an array over emits).
 
-    count    float64[…]            N, the players
+    players  float64[…]            N
     total    float64[…]            Σ y
     mean     float64[…]
     central  float64[degree+1, …]  Σ (y - mean)**d
     """
 
-    count: Floats
+    players: Floats
     total: Floats
     mean: Floats
     central: Floats
+
+    @classmethod
+    def of(cls, players: float, total: float, mean: float, central: Sequence[float]) -> Moments:
+        """A single window: every field has no axis of emits."""
+        return cls(np.array(players), np.array(total), np.array(mean), np.array(central))
 
 
 class Attributed(NamedTuple):
@@ -63,6 +68,7 @@ class Game:
     worth   Moments -> v(W)
     slopes  Moments -> the factor of deviation_1 … deviation_degree
     additive  whether a predicate's attribution is just its own sum (SUM)
+    affine  whether the worth is linear in the moments and the slopes depend on N alone
     nulls   how many rows the aggregate needs not to be NULL in SQL
     """
 
@@ -72,6 +78,7 @@ class Game:
     worth: Callable[[Moments], Floats]
     slopes: Callable[[Moments], Sequence[Floats]]
     additive: bool = False
+    affine: bool = False
     nulls: int = 1
 
 
@@ -85,9 +92,11 @@ def attribute(
     deviation   float64[degree, i, e]  central deviations
     With no player everything is 0.
     """
-    players = moments.count > 0
-    safe = np.where(players, moments.count, 1.0)
-    share = members / safe * np.where(players, game.worth(moments), 0.0)
+    players = moments.players > 0
+    safe = np.where(players, moments.players, 1.0)
+    worth = np.where(players, game.worth(moments), 0.0)
+    # a predicate that holds on every row accounts for exactly the whole
+    share = np.where(members == moments.players, worth, members * (worth / safe))
     lift = np.zeros_like(share)
     for slope, each in zip(game.slopes(moments), deviation, strict=False):
         lift += np.where(players, slope, 0.0) * each
@@ -107,9 +116,7 @@ def coefficients(game: Game, count: int, total: float, squares: float = 0.0) -> 
         return Coefficients(0.0, 0.0, 0.0)
     mean = total / count
     spread = max(squares - total * mean, 0.0)
-    window = Moments(
-        np.float64(count), np.float64(total), np.float64(mean), np.array([count, 0.0, spread])
-    )
+    window = Moments.of(float(count), total, mean, [count, 0.0, spread])
     worth = float(game.worth(window))
     slopes = [float(s) for s in game.slopes(window)] + [0.0, 0.0]
     first, second = slopes[0], slopes[1]

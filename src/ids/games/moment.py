@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations
 from math import comb, factorial
 from typing import NamedTuple
@@ -98,7 +98,7 @@ def _expand(terms: tuple[Term, ...]) -> tuple[tuple[_Monomial, float], ...]:
     return tuple((k, v) for k, v in found.items() if k.power > 0 and v)
 
 
-@cache
+@lru_cache(maxsize=2**16)
 def _weight(inverse: int, blocks: int, count: int) -> float:
     """Σ_{t=1}^{N-1} t**-inverse · (t-1)_blocks / (N-1)_blocks / (N-t), falling factorials."""
     t = np.arange(1, count, dtype=np.float64)
@@ -155,7 +155,7 @@ class MomentGame:
 
     def _worth(self, moments: Moments) -> Floats:
         sums = self._sums(moments)
-        size = np.maximum(moments.count, 1.0)
+        size = np.maximum(moments.players, 1.0)
         worth = np.zeros_like(size)
         for factor, inverse, degrees in self.terms:
             product = factor * size ** float(-inverse)
@@ -166,11 +166,11 @@ class MomentGame:
 
     def _slopes(self, moments: Moments) -> list[Floats]:
         sums = self._sums(moments)
-        counts, where = np.unique(np.asarray(moments.count), return_inverse=True)
-        slopes = [np.zeros_like(np.asarray(moments.count)) for _ in range(self.degree)]
+        counts, where = np.unique(np.asarray(moments.players), return_inverse=True)
+        slopes = [np.zeros_like(np.asarray(moments.players)) for _ in range(self.degree)]
         for (power, inverse, blocks, kept), factor in _expand(self.terms):
             weights = np.array([_weight(inverse, blocks, int(n)) for n in counts])
-            product = factor * weights[where].reshape(np.shape(moments.count))
+            product = factor * weights[where].reshape(np.shape(moments.players))
             for d in kept:
                 product = product * sums[d]
             slopes[power - 1] = slopes[power - 1] + product

@@ -25,13 +25,13 @@ def average_slope(count: npt.ArrayLike) -> Floats:
 
 
 def _one(moments: Moments) -> tuple[Floats]:
-    return (np.ones_like(moments.count),)
+    return (np.ones_like(moments.players),)
 
 
 def _average_slopes(moments: Moments) -> tuple[Floats]:
-    return (average_slope(moments.count),)
+    return (average_slope(moments.players),)
 
 
-SUM = Game("SUM", degree=1, power=1, worth=lambda w: w.total, slopes=_one, additive=True)
-COUNT = Game("COUNT", degree=0, power=0, worth=lambda w: w.count, slopes=lambda _: (), nulls=0)
-AVG = Game("AVG", degree=1, power=1, worth=lambda w: w.mean, slopes=_average_slopes)
+SUM = Game("SUM", 1, 1, lambda w: w.total, _one, additive=True, affine=True)
+COUNT = Game("COUNT", 0, 0, lambda w: w.players, lambda _: (), affine=True, nulls=0)
+AVG = Game("AVG", 1, 1, lambda w: w.mean, _average_slopes, affine=True)

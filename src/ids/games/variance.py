@@ -40,11 +40,12 @@ def sample_slope(count: npt.ArrayLike) -> Floats:
 
 
 def _population(moments: Moments) -> Floats:
-    return moments.central[2] / np.maximum(moments.count, 1.0)
+    worth: Floats = moments.central[2] / np.maximum(moments.players, 1.0)
+    return worth
 
 
 def _sample(moments: Moments) -> Floats:
-    n = moments.count
+    n = moments.players
     return np.where(n > 1, moments.central[2] / np.maximum(n - 1.0, 1.0), 0.0)
 
 
@@ -52,5 +53,13 @@ def _second_only(slope: Floats) -> tuple[Floats, Floats]:
     return np.zeros_like(slope), slope
 
 
-VAR_POP = Game("VAR_POP", 2, 2, _population, lambda w: _second_only(population_slope(w.count)))
-VAR_SAMP = Game("VAR_SAMP", 2, 2, _sample, lambda w: _second_only(sample_slope(w.count)), nulls=2)
+def _population_slopes(moments: Moments) -> tuple[Floats, Floats]:
+    return _second_only(population_slope(moments.players))
+
+
+def _sample_slopes(moments: Moments) -> tuple[Floats, Floats]:
+    return _second_only(sample_slope(moments.players))
+
+
+VAR_POP = Game("VAR_POP", 2, 2, _population, _population_slopes, affine=True)
+VAR_SAMP = Game("VAR_SAMP", 2, 2, _sample, _sample_slopes, affine=True, nulls=2)

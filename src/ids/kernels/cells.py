@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ids.kernels.compiling import compiled
+
 __all__ = ["add_coded", "add_ranged", "intern", "link", "look_up", "reseat", "unlink"]
 
 _COUNTED = 64
@@ -18,7 +20,7 @@ _MIX = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_coded(cell, code, valid, class_of, null_class, stride):
     """Add a factor's digit, read off a dictionary.
 
@@ -61,7 +63,7 @@ def _interval(value, cuts):
     return passed
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_ranged(cell, value, valid, cuts, class_of, null_class, stride):
     """Add a factor's digit, found among the cuts: NaN is above all of them.
 
@@ -91,7 +93,7 @@ def add_ranged(cell, value, valid, cuts, class_of, null_class, stride):
         cell[i] += (null_class if missing else digit) * stride
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def look_up(cell, atom_of, atom):
     """The atom of each row's cell; returns how many rows stand in a cell not seen before.
 
@@ -109,7 +111,7 @@ def look_up(cell, atom_of, atom):
     return unseen
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def link(cell, atom, atom_of, following, first):
     """Give cells their atoms, and chain each atom's cells so that they can be found again.
 
@@ -127,7 +129,7 @@ def link(cell, atom, atom_of, following, first):
         first[atom[i]] = np.int32(cell[i])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def unlink(atom, atom_of, following, first):
     """Take every cell from the given atoms: the inverse of ``link``.
 
@@ -153,7 +155,7 @@ def _slot(previous, word, mask):
     return (mixed * _GOLDEN >> _SHIFT) & mask
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def intern(previous, word, start, slots, key_previous, key_word, count, number):
     """Number distinct pairs (previous, word) in the order they first come.
 
@@ -188,7 +190,7 @@ def intern(previous, word, start, slots, key_previous, key_word, count, number):
     return word.size, count
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def reseat(key_previous, key_word, count, slots):
     """Enter the first ``count`` pairs into empty, larger slots.
 

@@ -20,17 +20,28 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from ids.kernels.pairs import add, divide, from_word, from_words, multiply, scale, times
+from ids.kernels.compiling import compiled
+from ids.kernels.pairs import (
+    add,
+    deviation_of,
+    divide,
+    from_word,
+    from_words,
+    mean_of,
+    multiply,
+    scale,
+    times,
+)
 from ids.kernels.wide import mul_add
 from ids.model.scale import DIGIT_BITS, MAX_DIGITS
 
-__all__ = ["Emits", "ask", "centre_block"]
+__all__ = ["Centred", "ask", "centre_block"]
 
 
-class Emits(NamedTuple):
+class Centred(NamedTuple):
     """What a block of emits yields; sums are in units of 2**exponent (to the power summed).
 
-    count       int64[e]                N, the window's players
+    players     int64[e]                N, the window's players
     total       float64[e]              Σ y
     mean        float64[e]
     central     float64[degree + 1, e]  Σ (y - mean)**d
@@ -39,7 +50,7 @@ class Emits(NamedTuple):
     deviation   float64[degree, i, e]   deviation_d of each item
     """
 
-    count: npt.NDArray[np.int64]
+    players: npt.NDArray[np.int64]
     total: npt.NDArray[np.float64]
     mean: npt.NDArray[np.float64]
     central: npt.NDArray[np.float64]
@@ -191,7 +202,7 @@ def _deviations(count, window_sums, members, residual, layout, sums, deviation):
         deviation[d - 1] = whole[0] + whole[1]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def centre_block(taken, centre, layout, emits):
     """Every emit of a block: the window's moments, and each item's deviations from them.
 
@@ -210,7 +221,7 @@ def centre_block(taken, centre, layout, emits):
     deviation = np.zeros(max(1, degree))
     for e in range(taken.shape[2]):
         count = taken[0, 0, e]
-        emits.count[e] = count
+        emits.players[e] = count
         for k in range(len(emits.members)):
             emits.members[k, e] = taken[k + 1, 0, e]
         if degree == 0:
@@ -222,8 +233,8 @@ def centre_block(taken, centre, layout, emits):
         residual = _window_moments(window, centre, layout, offset, window_sums, moments)
         whole = _total_of(window, offset, layout, window_sums)
         emits.total[e] = whole[0] + whole[1]
-        whole = divide(whole, float(count))
-        emits.mean[e] = whole[0] + whole[1]
+        mean = mean_of(whole[0], whole[1], float(count))
+        emits.mean[e] = mean[0] + mean[1]
         for d in range(degree + 1):
             emits.central[d, e] = moments[d]
         for k in range(len(emits.members)):
@@ -232,6 +243,7 @@ def centre_block(taken, centre, layout, emits):
             whole = _total_of(own, offset, layout, own_sums)
             emits.item_total[k, e] = whole[0] + whole[1]
             _deviations(count, window_sums, own[0], residual, layout, own_sums, deviation)
+            deviation[0] = deviation_of(whole[0], whole[1], float(own[0]), mean[0], mean[1])
             for d in range(degree):
                 emits.deviation[d, k, e] = deviation[d]
 
@@ -246,7 +258,7 @@ def _nothing(emits, e):
     emits.deviation[:, :, e] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def ask(window, items, row, centre, layout, weights):
     """One question put to a running engine: (value, share, lift) of summary ``items[row]``.
 
@@ -274,17 +286,18 @@ def ask(window, items, row, centre, layout, weights):
         deviation = np.zeros(degree)
         residual = _window_moments(window, centre, layout, offset, window_sums, moments)
         whole = _total_of(window, offset, layout, window_sums)
-        average = divide(whole, float(count))
-        worth += weights[1] * (whole[0] + whole[1]) + weights[2] * (average[0] + average[1])
+        mean = mean_of(whole[0], whole[1], float(count))
+        worth += weights[1] * (whole[0] + whole[1]) + weights[2] * (mean[0] + mean[1])
         own = items[row]
         _power_sums(own, offset, layout, own_sums)
         own_total = _total_of(own, offset, layout, own_sums)
         _deviations(count, window_sums, members, residual, layout, own_sums, deviation)
-        lift = weights[4] * deviation[0]
+        first = deviation_of(own_total[0], own_total[1], float(members), mean[0], mean[1])
+        lift = weights[4] * first
         if degree > 1:
             worth += weights[3] * moments[2]
             lift += weights[5] * deviation[1]
-    share = members / count * worth
+    share = worth if members == count else members * (worth / count)
     value = share + lift
     if weights[6] != 0.0:
         value = (own_total[0] + own_total[1]) * weights[6]

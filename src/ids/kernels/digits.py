@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ids.kernels.compiling import compiled
 from ids.kernels.wide import mul_add, power_add
 from ids.model.scale import DIGIT_BITS
 
@@ -41,7 +42,7 @@ def cut_one(value, unit, layout, digits):
         digits[j] = np.int64(top)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def cut(values, unit, layout, digits):
     """Every value's digits: ``cut_one`` over a column.
 

@@ -13,9 +13,11 @@ from ids.kernels.wide import fma
 
 __all__ = [
     "add",
+    "deviation_of",
     "divide",
     "from_word",
     "from_words",
+    "mean_of",
     "multiply",
     "scale",
     "times",
@@ -91,3 +93,25 @@ def from_words(words, start, count):
         unsigned = two_sum(high, float(word & 0xFFFFFFFF))
         total = add(scale(total, 18446744073709551616.0), unsigned)
     return total
+
+
+@_inline
+def mean_of(high, low, players):
+    """A sum's mean: the rounded quotient, and what it misses.
+
+    Every path that needs a first deviation takes these very steps, so that the same exact sums
+    give the same bits whichever path they came by.
+    """
+    mean = high / players
+    return mean, (fma(-mean, players, high) + low) / players
+
+
+@_inline
+def deviation_of(high, low, members, mean, missing):
+    """Σ_P y - m · mean, for a sum (high, low) and a mean (mean, missing); rounded once."""
+    product = members * mean
+    error = fma(members, mean, -product)
+    difference = high - product
+    shadow = difference - high
+    rest = (high - (difference - shadow)) - (product + shadow)
+    return difference + (rest + (low - error - members * missing))

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from ids.kernels.compiling import compiled
 from ids.kernels.digits import accumulate, cut_one
 from ids.model.scale import Layout
 
@@ -96,7 +97,7 @@ def _merge_words(summaries, members, first, stop, start, count, taken, item, e):
         taken[item, w, e] = np.int64(whole)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def replay(summaries, pointers, rows, cut, bounds, touched, merged, taken):
     """Advance over a block of emits; ``summaries`` and ``pointers`` go on to the next block.
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ids.kernels.compiling import compiled
 from ids.kernels.digits import accumulate
 
 __all__ = ["add_delta", "add_rows", "apply_signed", "merge_summaries", "slide"]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def apply_signed(summaries, atom, digits, players, centre, layout, sign):
     """Add ``sign`` times each row to its atom's summary.
 
@@ -30,7 +31,7 @@ def apply_signed(summaries, atom, digits, players, centre, layout, sign):
             accumulate(summaries, atom[i], digits[i], centre, scratch, layout, sign)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def slide(summaries, atom, digits, window, centre, layout):
     """A count window sliding one row at a time over a whole stream: |Δ| = 1 at every step.
 
@@ -72,14 +73,14 @@ def _add_summary(total, summary, layout):
         _add_words(total, summary, start + p * len(layout[3]), len(layout[3]))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def merge_summaries(summaries, chosen, layout, total):
     """Merge before evaluating: add the chosen summaries into ``total`` (int64[words])."""
     for k in range(len(chosen)):
         _add_summary(total, summaries[chosen[k]], layout)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_delta(delta, atoms, holds, layout, summaries, marginals, window):
     """Add a delta to the atoms, to the marginals its atoms belong to, and to the window.
 
@@ -99,7 +100,7 @@ def add_delta(delta, atoms, holds, layout, summaries, marginals, window):
                 _add_summary(marginals[k], delta[t], layout)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def add_rows(total, delta, layout):
     """``total += delta`` row by row, both int64[t, words]."""
     for t in range(len(delta)):

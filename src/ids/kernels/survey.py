@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ids.kernels.compiling import compiled
 
 __all__ = ["survey"]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def survey(values):
     """(index of the first NaN or infinite value or -1, largest magnitude of the finite ones).
 

@@ -38,7 +38,7 @@ class Registry:
             raise UnknownNameError("predicate", statement.name, known, statement.at)
         del names[statement.name.lower()]
 
-    def bound(self, table: str, schema: Mapping[str, Kind]) -> dict[str, Expression]:
+    def bound(self, table: str, schema: Mapping[str, Kind | None]) -> dict[str, Expression]:
         """The table's predicates, bound to its columns; each may use those before it."""
         bound: dict[str, Expression] = {}
         for statement in self._by_table.get(table.lower(), {}).values():

@@ -13,7 +13,7 @@ from ids.model.rendering import render
 from ids.model.table import Kind
 from ids.model.window import CountWindow, TimeWindow
 from ids.plan.registry import Registry
-from ids.predicates.binding import bind_measure, bind_predicate
+from ids.predicates.binding import bind, bind_measure, bind_predicate
 
 __all__ = ["PlannedItem", "SelectPlan", "explain", "mechanism_of", "plan_select", "resolve"]
 
@@ -110,7 +110,9 @@ def _plan_item(
             "leave the clause out: the exact answer costs no more in a continuous query",
         )
     argument = item.aggregate.argument
-    bound = None if argument is None else bind_measure(argument, schema)
+    # counting asks only whether there is a value, of whatever kind
+    binding = bind if item.aggregate.function == "COUNT" else bind_measure
+    bound = None if argument is None else binding(argument, schema)
     measure = measures.setdefault(bound, len(measures))
     predicate = None
     mechanism = "aggregate"

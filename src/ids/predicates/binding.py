@@ -44,7 +44,7 @@ Typed = tuple[Expression, Kind | None]
 
 def bind(
     expression: Expression,
-    schema: Mapping[str, Kind],
+    schema: Mapping[str, Kind | None],
     registered: Mapping[str, Expression] = {},
     *,
     columns_first: bool = False,
@@ -59,7 +59,7 @@ def bind(
 
 def bind_predicate(
     expression: Expression,
-    schema: Mapping[str, Kind],
+    schema: Mapping[str, Kind | None],
     registered: Mapping[str, Expression] = {},
     *,
     columns_first: bool = False,
@@ -74,7 +74,7 @@ def bind_predicate(
 
 def bind_measure(
     expression: Expression,
-    schema: Mapping[str, Kind],
+    schema: Mapping[str, Kind | None],
     registered: Mapping[str, Expression] = {},
     *,
     columns_first: bool = False,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ids.errors import ScriptError, UnknownNameError
-from ids.model.expression import Column, Expression, Name
+from ids.model.expression import Column, Expression, Literal, Name
 from ids.model.table import Kind
 
 __all__ = ["Scope"]
@@ -17,15 +17,16 @@ class Scope:
     """The columns of one table and the predicates registered on it.
 
     The exact spelling comes first, then a spelling that differs only in case. Among equals a
-    registered predicate hides the column of its name, unless ``columns_first``.
+    registered predicate hides the column of its name, unless ``columns_first``. A column without
+    a kind holds nothing: it is NULL, and as such of any kind.
     """
 
-    schema: Mapping[str, Kind]
+    schema: Mapping[str, Kind | None]
     registered: Mapping[str, Expression]
     columns_first: bool
     table: str
 
-    def resolve(self, name: Name) -> tuple[Expression, Kind]:
+    def resolve(self, name: Name) -> tuple[Expression, Kind | None]:
         """What the name stands for, and its kind. O(1) when spelled exactly, else O(names)."""
         rooms: list[Mapping[str, object]] = [self.registered, self.schema]
         if self.columns_first:
@@ -43,7 +44,9 @@ class Scope:
             return Scope(self.schema, {}, True, "").resolve(bare)
         raise UnknownNameError("column", name.name, [*self.schema, *self.registered], name.at)
 
-    def _found(self, name: Name, spelling: str, column: bool) -> tuple[Expression, Kind]:
+    def _found(self, name: Name, spelling: str, column: bool) -> tuple[Expression, Kind | None]:
+        if column and self.schema[spelling] is None:
+            return Literal(None, name.at), None
         if column:
             return Column(spelling, name.at), self.schema[spelling]
         return self.registered[spelling], Kind.BOOLEAN

@@ -33,6 +33,7 @@ class FileSource:
         self._ends = list(accumulate(part.rows for part in parts))
         self.rows = self._ends[-1]
         self.schema, self.unsupported = _unified(parts)
+        self.untyped = frozenset(name for name, kinds in _kinds(parts).items() if not kinds)
         if not self.schema and not self.unsupported:
             raise SourceError(f"{parts[0].path} holds no columns")
 

@@ -32,6 +32,7 @@ class ArrowSource:
         self._table = table
         self.schema, self.unsupported = described(table.schema)
         self.unsupported |= mixed or {}
+        self.untyped = frozenset(f.name for f in table.schema if pa.types.is_null(f.type))
         self.rows: int = table.num_rows
 
     def read(self, columns: Iterable[str]) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 from ids.errors import DataError, IdsError, UnknownNameError
@@ -16,6 +16,7 @@ class Source(Protocol):
 
     schema       the columns IDS can read, under their exact names
     unsupported  the others, each with what it is instead (``list<string>``)
+    untyped      those of the schema that hold nothing and are of no type: only NULLs, or no rows
     rows         how many there are
     """
 
@@ -24,6 +25,9 @@ class Source(Protocol):
 
     @property
     def unsupported(self) -> Mapping[str, str]: ...
+
+    @property
+    def untyped(self) -> Collection[str]: ...
 
     @property
     def rows(self) -> int: ...
@@ -44,6 +48,7 @@ class TableSource:
         self._table = table
         self.schema = {name: column.kind for name, column in table.columns.items()}
         self.unsupported: dict[str, str] = {}
+        self.untyped: frozenset[str] = frozenset()
         self.rows = table.rows
 
     def read(self, columns: Iterable[str]) -> Table:

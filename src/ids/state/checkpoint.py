@@ -42,8 +42,9 @@ def save(path: str | Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
         part.replace(target)
         _sync_directory(target.parent)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise CheckpointError(f"cannot write checkpoint {target}: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.generic]]]:

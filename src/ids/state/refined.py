@@ -18,18 +18,23 @@ __all__ = ["Refined"]
 Words = npt.NDArray[np.int64]
 Tags = npt.NDArray[np.generic]
 
+_MOST = 4096
+
 
 class Refined:
     """Membership by atom: a row's tag is its atom's number, uint32.
 
     predicates  the registered conditions, bound, by name; their order is the signature's
+
+    ``live`` are the atoms that hold a row, as of the last slide: an atom that ``assign`` meets is
+    none of them before its delta is committed, so a reader never sees half a slide.
     """
 
     def __init__(self, predicates: Mapping[str, Expression]) -> None:
         self.names = tuple(predicates)
         self.refinement = Refinement(list(predicates.values()))
-        self._changes = 0
-        self._members: dict[Expression, tuple[int, int, Words]] = {}
+        self.live: Words = np.zeros(0, np.int64)
+        self._members: dict[Expression, Words] = {}
 
     @property
     def width(self) -> int:
@@ -57,33 +62,40 @@ class Refined:
         return self.refinement.holds(np.arange(self.width))
 
     def commit(self, measures: Sequence[Summaries], deltas: Sequence[Words]) -> None:
-        """Take the deltas in; the first measure counts every row, so it knows empty atoms."""
+        """Take the deltas in; numbers of atoms that now hold no row are given back."""
         touched = np.flatnonzero(np.any([d.any(axis=1) for d in deltas], axis=0))
         holds = self.holds()
         for summaries, delta in zip(measures, deltas, strict=True):
             summaries.add(delta, touched, holds)
+        self.reclaim(measures[0])
 
     def reclaim(self, rows: Summaries) -> None:
-        """Give back the numbers of atoms that hold no row."""
-        live = self.refinement.live()
+        """Give back the numbers of atoms without a row (``rows`` counts every row)."""
+        met = self.refinement.live()
         rows.reserve(self.width)
-        empty = live[rows.atoms[live, 0] == 0]
-        if len(empty):
-            self.refinement.release(empty)
-            self._changes += 1
+        full = rows.atoms[met, 0] != 0
+        if not full.all():
+            self.refinement.release(met[~full])
+        if not np.array_equal(met[full], self.live):
+            self.live = met[full]
+            self._members.clear()
+
+    def preload(self, truths: npt.NDArray[np.int8], atoms: Words) -> None:
+        """Make signatures mean the given atoms, each of which holds a row."""
+        self.refinement.preload(truths, atoms)
+        self.live = np.sort(atoms)
 
     def without(
         self, name: str, predicates: Mapping[str, Expression]
     ) -> tuple[Refined, npt.NDArray[np.uint32]]:
         """The refinement without one predicate, and each old atom's new number."""
         gone = self.names.index(name)
-        live = self.refinement.live()
-        kept = np.delete(self.refinement.truths[live], gone, axis=1)
+        kept = np.delete(self.refinement.truths[self.live], gone, axis=1)
         distinct, new = np.unique(kept, axis=0, return_inverse=True)
         fresh = Refined(predicates)
-        fresh.refinement.preload(distinct, np.arange(len(distinct)))
+        fresh.preload(distinct, np.arange(len(distinct)))
         mapping = np.zeros(max(1, self.width), np.uint32)
-        mapping[live] = new.ravel()
+        mapping[self.live] = new.ravel()
         return fresh, mapping
 
     def judge(self, conditions: Sequence[Expression]) -> npt.NDArray[np.bool_]:
@@ -105,9 +117,9 @@ class Refined:
         ``condition`` reads the names as columns. Kept until an atom comes or goes.
         """
         known = self._members.get(condition)
-        if known is not None and known[:2] == (self._changes, self.width):
-            return known[2]
-        live = self.refinement.live()
-        held = live[truth(condition, self._atoms_as_rows(live)) == 1]
-        self._members[condition] = (self._changes, self.width, held)
-        return held
+        if known is None:
+            if len(self._members) >= _MOST:
+                self._members.clear()
+            held = truth(condition, self._atoms_as_rows(self.live)) == 1
+            known = self._members[condition] = self.live[held]
+        return known

@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ids.errors import StateError
 from ids.model.table import ColumnData, Kind, Table
 from ids.state.sliding import Array, Sliding
 
-__all__ = ["Retained"]
+__all__ = ["TAG", "TIME", "Retained"]
 
 TAG = "tag"
 TIME = "time"
+_FEW_WORDS = 1024
 
 
 class Retained:
@@ -55,26 +57,59 @@ class Retained:
             block[f"digits {number}"] = own
             everyone = np.ones(table.rows, np.bool_)
             block[f"players {number}"] = taking if len(taking) else everyone
-        for name in self.kinds:
+        for name, kind in self.kinds.items():
             column = table.columns[name]
-            block[f"value {name}"] = self._own_codes(name, column)
+            values = column.values
+            if kind is Kind.TEXT:
+                values = self._coded(name, column, learn=True)
+            elif kind is Kind.NUMBER:
+                values = self._alike(name, column)
+            block[f"value {name}"] = values
             valid = column.valid
             block[f"valid {name}"] = np.ones(table.rows, np.bool_) if valid is None else valid
         return block
 
-    def _own_codes(self, name: str, column: ColumnData) -> Array:
-        """Text as codes of our own dictionary; other kinds as they are."""
-        if column.kind is not Kind.TEXT:
-            wide = np.int64 if column.values.dtype.kind in "iu" else column.values.dtype
-            return column.values.astype(wide, copy=False)
+    def _coded(self, name: str, column: ColumnData, *, learn: bool) -> Array:
+        """Text as codes of our own dictionary; a word not in it is added, or reads -1."""
         codes = self._codes[name]
-        dictionary = column.dictionary if column.dictionary is not None else []
-        used = np.unique(column.values) if table_is_small(column) else np.arange(len(dictionary))
-        own = np.zeros(max(1, len(dictionary)), np.int32)
+        words = column.dictionary
+        assert words is not None
+        here = column.values if column.valid is None else column.values[column.valid]
+        own = np.full(len(words), -1, np.int32)
+        used = np.unique(here) if len(here) < len(words) else np.flatnonzero(np.bincount(here))
         for code in used:
-            if code < len(dictionary):
-                own[code] = codes.setdefault(dictionary[code], len(codes))
-        return own[column.values] if len(column.values) else column.values.astype(np.int32)
+            word = words[code]
+            own[code] = codes.setdefault(word, len(codes)) if learn else codes.get(word, -1)
+        found = own[column.values]
+        return found if column.valid is None else np.where(column.valid, found, np.int32(0))
+
+    def _alike(self, name: str, column: ColumnData) -> Array:
+        """Whole numbers and doubles in one column: both as doubles, or refused."""
+        values, valid = column.values, column.valid
+        held = self.rows[f"value {name}"] if len(self) else values
+        if held.dtype == values.dtype:
+            return values
+        if valid is not None and not valid.any():
+            return np.zeros(len(values), held.dtype)
+        if not (_doubles(held, self.rows[f"valid {name}"]) and _doubles(values, valid)):
+            raise StateError(
+                f"column {name!r} holds fractions as well as whole numbers beyond 2**53, which "
+                "no double holds; give it one type. Nothing changed"
+            )
+        if held.dtype.kind == "i":
+            self.rows.put(f"value {name}", held.astype(np.float64))
+        return values.astype(np.float64)
+
+    def forget(self) -> None:
+        """Let go of words that no row inside holds, once they are most of a dictionary."""
+        for name, codes in self._codes.items():
+            if len(codes) <= _FEW_WORDS + 2 * len(self):
+                continue
+            held = self.rows[f"value {name}"]
+            used, place = np.unique(held, return_inverse=True)
+            words = [*codes]
+            self._codes[name] = {words[code]: c for c, code in enumerate(used)}
+            self.rows.put(f"value {name}", place.ravel().astype(np.int32))
 
     def table(self) -> Table:
         """The raw columns of the rows inside, as views."""
@@ -84,22 +119,36 @@ class Retained:
                 continue
             dictionary = None
             if kind is Kind.TEXT:
-                dictionary = np.array([*self._codes[name]], dtype=object)
+                # never empty, so that the code under a NULL is in range
+                dictionary = np.array([*self._codes[name]] or [""], dtype=object)
             valid = self.rows[f"valid {name}"].astype(np.bool_, copy=False)
             columns[name] = ColumnData(
                 kind, self.rows[f"value {name}"], None if valid.all() else valid, dictionary
             )
         return Table(columns, len(self))
 
-    def find(self, block: Mapping[str, Array]) -> npt.NDArray[np.int64] | None:
+    def find(self, table: Table) -> npt.NDArray[np.int64] | None:
         """Places of rows equal to these, each taken once, oldest first; None if one is missing."""
-        names = [n for n in self.rows.names if n.split(" ")[0] in ("value", "valid")]
-        wanted = _keys({n: block[n] for n in names})
-        head = _keys({n: self.rows[n][: len(wanted)] for n in names})
-        if np.array_equal(head, wanted):
-            return np.arange(len(wanted))
-        inside = _keys({n: self.rows[n] for n in names})
-        return _match(inside, wanted)
+        if not len(self):
+            return None if table.rows else np.zeros(0, np.int64)
+        wanted, inside = {}, {}
+        for name, kind in self.kinds.items():
+            column = table.columns[name]
+            held = self.rows[f"value {name}"]
+            values = column.values
+            if kind is Kind.TEXT:
+                values = self._coded(name, column, learn=False)
+            valid = np.ones(table.rows, np.bool_) if column.valid is None else column.valid
+            same, other = _as_type(values, held.dtype)
+            if bool(other[valid].any()):
+                return None
+            wanted[name] = (same, valid)
+            inside[name] = (held, self.rows[f"valid {name}"].astype(np.bool_, copy=False))
+        keys = _keys(wanted)
+        head = _keys({n: (v[: len(keys)], w[: len(keys)]) for n, (v, w) in inside.items()})
+        if np.array_equal(head, keys):
+            return np.arange(len(keys))
+        return _match(_keys(inside), keys)
 
     def dictionaries(self) -> dict[str, list[str]]:
         """The text columns' values, in code order."""
@@ -111,21 +160,31 @@ class Retained:
         self.rows.replace(arrays)
 
 
-def table_is_small(column: ColumnData) -> bool:
-    """Whether looking up the codes in use beats looking up the whole dictionary."""
-    return column.dictionary is not None and len(column.values) < len(column.dictionary)
+def _doubles(values: Array, valid: Array | None) -> bool:
+    """Whether every value is a double, or a whole number that a double holds."""
+    if values.dtype.kind == "f":
+        return True
+    here = values if valid is None else values[valid.astype(np.bool_)]
+    return not len(here) or bool(-(2**53) <= here.min() and here.max() <= 2**53)
 
 
-def _keys(columns: Mapping[str, Array]) -> npt.NDArray[np.void]:
+def _as_type(values: Array, dtype: np.dtype[np.generic]) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """The values in another type, and which of them it cannot hold."""
+    if values.dtype == dtype:
+        return values, np.zeros(len(values), np.bool_)
+    with np.errstate(invalid="ignore"):
+        same = values.astype(dtype)
+        return same, same.astype(values.dtype) != values
+
+
+def _keys(columns: Mapping[str, tuple[Array, npt.NDArray[np.bool_]]]) -> npt.NDArray[np.void]:
     """Each row as one opaque key: equal rows are equal bytes (a NULL's value reads 0)."""
     parts = []
-    for name, values in columns.items():
-        if name.startswith("value "):
-            valid = columns["valid " + name.removeprefix("value ")]
-            clean = np.where(valid, values, values.dtype.type(0)) + values.dtype.type(0)
-            parts.append(np.ascontiguousarray(clean).view(np.uint8).reshape(len(values), -1))
-        else:
-            parts.append(values.astype(np.uint8).reshape(len(values), 1))
+    for values, valid in columns.values():
+        # adding 0 makes one zero of -0.0 and 0.0
+        clean = np.where(valid, values, values.dtype.type(0)) + values.dtype.type(0)
+        parts.append(np.ascontiguousarray(clean).view(np.uint8).reshape(len(values), -1))
+        parts.append(valid.view(np.uint8).reshape(len(values), 1))
     rows = np.ascontiguousarray(np.concatenate(parts, axis=1))
     return rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
 

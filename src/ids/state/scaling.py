@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ids.kernels.digits import cut
 from ids.model.scale import DIGIT_BITS, MAX_DIGITS, Scale
 
-__all__ = ["cut_column", "decode", "encode", "fit", "grid", "rescale", "widen"]
+__all__ = ["cut_column", "decode", "fit", "grid", "lowest_bit", "rescale", "widen"]
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.int64]
@@ -21,19 +21,26 @@ _SMALLEST = -900  # below this exponent 2**-exponent or a digit's unit would lea
 _MAX_POWER_DIGITS = 3  # higher powers of wider values would leave the doubles when read back
 
 
-def fit(values: Floats, largest: float, degree: int, *, margin: int = 0, least: int = 2) -> Scale:
-    """A scale for these values: room for the largest, every bit of the typical one.
+def fit(
+    values: Floats, largest: float, degree: int, *, margin: int = 0, lowest: int | None = None
+) -> Scale:
+    """A scale for these values: room for the largest, and every bit down to 2**lowest.
 
-    ``margin`` bits of head-room are left above the largest, ``least`` digits given. Two digits
-    (70 bits) serve ordinary data; a column whose largest value dwarfs its median gets more, so that windows without the
-    outlier lose nothing. Costs a look at 1,024 values.
+    Without ``lowest``, every bit of the typical value: costs a look at 1,024 values. Two digits
+    (70 bits) serve ordinary data; a column whose largest value dwarfs the others gets more, so
+    that windows without the outlier lose nothing. ``margin`` bits of head-room are left above
+    the largest where the digits suffice.
     """
     if degree == 0:
         return Scale(0, 0, 0)
-    exponent = max(int(np.frexp(largest)[1]) + margin, _SMALLEST) if largest else 0
-    typical = _typical(values, exponent)
-    digits = max(least, -(-(exponent - typical + _MANTISSA) // DIGIT_BITS))
-    digits = min(digits, _most_digits(degree))
+    tight = max(int(np.frexp(largest)[1]), _SMALLEST) if largest else 0
+    if lowest is None:
+        lowest = _typical(values, tight) - _MANTISSA
+    most = _most_digits(degree)
+    exponent = tight + margin
+    digits = max(2, -(-(exponent - lowest) // DIGIT_BITS))
+    if digits > most:
+        exponent, digits = tight, most
     scale = Scale(exponent, digits, degree, (0,) * digits)
     if degree <= 2 or not len(values):
         return scale
@@ -41,19 +48,16 @@ def fit(values: Floats, largest: float, degree: int, *, margin: int = 0, least: 
     return replace(scale, centre=tuple(int(q) for q in cut_column(middle, scale)[0]))
 
 
-def widen(scale: Scale, values: Floats, largest: float, *, finer: bool) -> Scale | None:
-    """The scale with digits added on top, so that ``largest`` fits, and below if ``finer``.
+def widen(scale: Scale, largest: float, lowest: int) -> Scale | None:
+    """The scale with digits added: on top for ``largest``, below for the bit 2**lowest.
 
     Sums carry over exactly (``rescale``). The scale itself if nothing is missing; None if more
     digits would be needed than there are.
     """
     above = int(np.frexp(largest)[1]) - scale.exponent if largest else 0
     top = max(0, -(-above // DIGIT_BITS))
-    missing = grid(scale) - (_typical(values, scale.exponent) - _MANTISSA)
-    below = max(0, -(-missing // DIGIT_BITS)) if finer else 0
-    most = _most_digits(scale.degree)
-    below = min(below, max(0, most - scale.digits - top))
-    if scale.digits + top > most:
+    below = max(0, -(-(grid(scale) - lowest) // DIGIT_BITS))
+    if scale.digits + top + below > _most_digits(scale.degree):
         return None
     return replace(
         scale,
@@ -61,6 +65,21 @@ def widen(scale: Scale, values: Floats, largest: float, *, finer: bool) -> Scale
         digits=scale.digits + top + below,
         centre=(0,) * top + scale.centre + (0,) * below,
     )
+
+
+def lowest_bit(values: Floats, enough: int) -> int:
+    """An exponent such that every value is a whole multiple of 2**it; exact if below ``enough``."""
+    magnitudes = np.abs(values)
+    magnitudes = magnitudes[magnitudes > 0]
+    if not len(magnitudes):
+        return enough
+    bound = int(np.frexp(magnitudes.min())[1]) - _MANTISSA
+    if bound >= enough:
+        return bound
+    fraction, exponent = np.frexp(magnitudes)
+    whole = (fraction * 2.0**_MANTISSA).astype(np.int64)
+    last = np.frexp((whole & -whole).astype(np.float64))[1] - 1
+    return int((exponent + last).min()) - _MANTISSA
 
 
 def _some(values: Floats) -> Floats:
@@ -71,7 +90,7 @@ def _typical(values: Floats, otherwise: int) -> int:
     """The exponent of a typical magnitude: the median of some that are not 0."""
     some = np.abs(_some(values))
     some = some[some > 0]
-    return max(int(np.frexp(np.median(some))[1]), _SMALLEST) if len(some) else otherwise
+    return int(np.frexp(np.median(some))[1]) if len(some) else otherwise
 
 
 def _most_digits(degree: int) -> int:
@@ -93,66 +112,71 @@ def grid(scale: Scale) -> int:
 
 def decode(words: Words, scale: Scale) -> tuple[int, list[int]]:
     """A summary as plain integers: m, then Σ q, Σ q², Σ (q - centre)³ … in grid units."""
-    digits, pairs, powers, width = (len(part) for part in scale.layout)
-    row = [int(w) for w in words]
+    digits, _, powers, width = (len(part) for part in scale.layout)
     sums: list[int] = []
     if digits:
-        sums.append(sum(row[1 + j] << _shift(j, digits) for j in range(digits)))
+        sums.append(sum(int(words[1 + j]) << _shift(j, digits) for j in range(digits)))
     at = 1 + digits
-    if pairs:
+    if scale.degree >= 2:
         second = 0
-        for i in range(digits):
-            for j in range(i, digits):
-                product = (row[at] % 2**64) + (row[at + 1] << 64)
-                both = 1 if i == j else 2
-                second += both * product << (_shift(i, digits) + _shift(j, digits))
-                at += 2
+        for i, j in _pairs(scale):
+            both = 1 if i == j else 2
+            second += both * _joined(words, at, 2) << (_shift(i, digits) + _shift(j, digits))
+            at += 2
         sums.append(second)
     for _ in range(powers):
-        low = sum((row[at + w] % 2**64) << (64 * w) for w in range(width - 1))
-        sums.append(low + (row[at + width - 1] << (64 * (width - 1))))
+        sums.append(_joined(words, at, width))
         at += width
-    return row[0], sums
+    return int(words[0]), sums
 
 
-def encode(members: int, sums: list[int], scale: Scale) -> Words:
-    """The inverse of ``decode`` (one of the equal ways to spread a sum over its digits)."""
-    digits, pairs, powers, width = (len(part) for part in scale.layout)
-    row = [members]
-    if digits:
-        row += _spread(sums[0], digits, DIGIT_BITS)
-    if pairs:
-        squares = iter(_spread(sums[1], digits, 2 * DIGIT_BITS))
-        for i in range(digits):
-            for j in range(i, digits):
-                row += _words(next(squares) if i == j else 0, 2)
-    for p in range(powers):
-        row += _words(sums[2 + p], width)
-    return np.array(row, dtype=np.int64)
+def rescale(summaries: Words, old: Scale, new: Scale) -> Words:
+    """The same exact sums, int64[n, words], under a scale with digits added on either side.
+
+    The added digits are 0 in every row summed so far: sums move to their new places as they are.
+    Powers of 3 and more are whole integers in grid units, and shift by the digits added below.
+    """
+    below = (grid(old) - grid(new)) // DIGIT_BITS
+    top = new.digits - old.digits - below
+    moved = np.zeros((len(summaries), new.words), np.int64)
+    plain = 1 + old.digits
+    moved[:, 0] = summaries[:, 0]
+    moved[:, 1 + top : plain + top] = summaries[:, 1:plain]
+    from_pairs, to_pairs = _pairs(old), _pairs(new)
+    for (i, j), word in from_pairs.items():
+        at = to_pairs[i + top, j + top]
+        moved[:, at : at + 2] = summaries[:, word : word + 2]
+    start, width = plain + 2 * len(from_pairs), len(new.layout[3])
+    after = 1 + new.digits + 2 * len(to_pairs)
+    for p in range(len(old.layout[2])):
+        shift = DIGIT_BITS * below * (p + 3)
+        for row, summary in zip(moved, summaries, strict=True):
+            power = _joined(summary, start, len(old.layout[3])) << shift
+            row[after : after + width] = _words(power, width)
+        start, after = start + len(old.layout[3]), after + width
+    return moved
 
 
-def rescale(summary: Words, old: Scale, new: Scale) -> Words:
-    """The same exact sums under a scale whose grid is as fine or finer."""
-    finer = grid(old) - grid(new)
-    members, sums = decode(summary, old)
-    return encode(members, [s << (finer * (d + 1)) for d, s in enumerate(sums)], new)
+def _pairs(scale: Scale) -> dict[tuple[int, int], int]:
+    """The first word of each pair of digits."""
+    if scale.degree < 2:
+        return {}
+    pairs = [(i, j) for i in range(scale.digits) for j in range(i, scale.digits)]
+    return {pair: 1 + scale.digits + 2 * k for k, pair in enumerate(pairs)}
 
 
 def _shift(digit: int, digits: int) -> int:
     return DIGIT_BITS * (digits - 1 - digit)
 
 
-def _spread(total: int, digits: int, bits: int) -> list[int]:
-    """``total`` in base 2**bits, top first; the top digit takes what is left."""
-    spread = []
-    for _ in range(digits - 1):
-        low = total % 2**bits
-        spread.append(low)
-        total = (total - low) >> bits
-    return [total, *reversed(spread)]
+def _joined(words: Words, start: int, width: int) -> int:
+    """Two's complement, low word first, as one integer."""
+    row = [int(w) for w in words[start : start + width]]
+    low = sum((w % 2**64) << (64 * k) for k, w in enumerate(row[:-1]))
+    return low + (row[-1] << (64 * (width - 1)))
 
 
 def _words(total: int, count: int) -> list[int]:
-    """Two's complement, low word first, each as a signed word."""
+    """The inverse of ``_joined``: each word as a signed one."""
     words = [(total >> (64 * w)) % 2**64 for w in range(count)]
     return [w - 2**64 if w >= 2**63 else w for w in words]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Sliding"]
+__all__ = ["Array", "Sliding"]
 
 Array = npt.NDArray[np.generic]
 
@@ -49,10 +49,11 @@ class Sliding:
         return sum(array.nbytes for array in self._arrays.values())
 
     def append(self, block: Mapping[str, Array]) -> None:
-        """Add rows at the tail; the first block fixes the columns and their types."""
+        """Add rows at the tail; the first rows of an empty window fix the columns' types."""
         count = len(next(iter(block.values())))
-        if not self._arrays:
-            self._arrays = {name: values[:0].copy() for name, values in block.items()}
+        if not len(self):
+            # types and widths may have changed while nothing was inside
+            self.replace({name: values[:0] for name, values in block.items()})
         self._reserve(count)
         for name, values in block.items():
             self._arrays[name][self._tail : self._tail + count] = values
@@ -61,7 +62,7 @@ class Sliding:
     def merge(self, block: Mapping[str, Array], order: str) -> None:
         """Add rows where they belong by the column ``order``; equal ones go behind."""
         if len(self) and len(block[order]):
-            first = np.searchsorted(self[order], block[order].min(), side="right")  # type: ignore[call-overload]
+            first = np.searchsorted(self[order], block[order].min(), side="right")
             tail = {name: self[name][first:].copy() for name in self._arrays}
             self._tail = self._head + int(first)
             block = {name: np.concatenate([tail[name], block[name]]) for name in block}
@@ -74,8 +75,7 @@ class Sliding:
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> None:
         """Keep only the marked live rows."""
-        kept = {name: self[name][mask] for name in self._arrays}
-        self.replace(kept)
+        self.replace({name: self[name][mask] for name in self._arrays})
 
     def put(self, name: str, values: Array) -> None:
         """One column's live rows anew; its type and width may change."""

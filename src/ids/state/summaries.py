@@ -72,10 +72,9 @@ class Summaries:
         return decode(summary, self.scale)
 
     def change_scale(self, scale: Scale) -> None:
-        """Carry every sum over to a scale whose grid is as fine or finer: exact."""
+        """Carry every sum over to a scale with digits added on either side: exact."""
         old = self.scale
-        self.window = rescale(self.window, old, scale)
-        for name in ("marginals", "atoms"):
-            rows = [rescale(row, old, scale) for row in getattr(self, name)]
-            setattr(self, name, np.array(rows, dtype=np.int64).reshape(-1, scale.words))
+        self.window = rescale(self.window.reshape(1, -1), old, scale)[0]
+        self.marginals = rescale(self.marginals, old, scale)
+        self.atoms = rescale(self.atoms, old, scale)
         self.scale = scale

@@ -7,6 +7,8 @@ panes  |  1  |  2  |  3  |  4  |             a row of pane p is inside at instan
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +17,14 @@ from ids.errors import StateError
 from ids.model.window import CountWindow, TimeWindow
 from ids.window.ordering import Rows
 
-__all__ = ["EmitPlan", "plan_count", "plan_time"]
+__all__ = ["CountEmits", "EmitPlan", "Emits", "plan_time"]
+
+Bounds = npt.NDArray[np.uint64]
 
 _MOST_EMITS = 2**31
 
 
-@dataclass(frozen=True, slots=True)
-class EmitPlan:
+class EmitPlan(Protocol):
     """The emits of a query, key by key.
 
     arrived, expired  uint64[e]  row bounds of each emit's window, in window order
@@ -30,26 +33,75 @@ class EmitPlan:
     continues         bool[e]    whether the emit before stands exactly one slide before
     """
 
-    arrived: npt.NDArray[np.uint64]
-    expired: npt.NDArray[np.uint64]
+    @property
+    def arrived(self) -> Bounds: ...
+    @property
+    def expired(self) -> Bounds: ...
+    @property
+    def instant(self) -> Rows | None: ...
+    @property
+    def key(self) -> Rows: ...
+    @property
+    def continues(self) -> npt.NDArray[np.bool_]: ...
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Emits:
+    """Emits written out (see ``EmitPlan``)."""
+
+    arrived: Bounds
+    expired: Bounds
     instant: Rows | None
     key: Rows
     continues: npt.NDArray[np.bool_]
 
-
-def plan_count(window: CountWindow, starts: Rows) -> EmitPlan:
-    """Every ``slide`` rows of each key, from the first row on; a last partial slide is silent."""
-    sizes = np.diff(starts)
-    emits = sizes // window.slide
-    _refuse_too_many(int(emits.sum()))
-    key = np.repeat(np.arange(len(sizes)), emits)
-    nth = _within(emits)
-    arrived = starts[key] + (nth + 1) * window.slide
-    expired = np.maximum(arrived - window.size, starts[key])
-    return EmitPlan(arrived.astype(np.uint64), expired.astype(np.uint64), None, key, nth > 0)
+    def __len__(self) -> int:
+        return len(self.arrived)
 
 
-def plan_time(window: TimeWindow, times: Rows, starts: Rows, last: int | None = None) -> EmitPlan:
+class CountEmits:
+    """The emits of a count window: every ``slide`` rows of each key, from the first row on.
+
+    A last partial slide is silent. Worked out when asked for: a query that speaks at every row
+    needs none of these arrays.
+    """
+
+    instant = None
+
+    def __init__(self, window: CountWindow, starts: Rows) -> None:
+        self.window = window
+        self.starts = starts
+        self._per_key = np.diff(starts) // window.slide
+        _refuse_too_many(len(self))
+
+    def __len__(self) -> int:
+        return int(self._per_key.sum())
+
+    @cached_property
+    def key(self) -> Rows:
+        return np.repeat(np.arange(len(self._per_key)), self._per_key)
+
+    @cached_property
+    def _nth(self) -> Rows:
+        return _within(self._per_key)
+
+    @cached_property
+    def arrived(self) -> Bounds:
+        ends = self.starts[self.key] + (self._nth + 1) * self.window.slide
+        return ends.astype(np.uint64)
+
+    @cached_property
+    def expired(self) -> Bounds:
+        ends = self.arrived.view(np.int64)
+        return np.maximum(ends - self.window.size, self.starts[self.key]).astype(np.uint64)
+
+    @cached_property
+    def continues(self) -> npt.NDArray[np.bool_]:
+        return self._nth > 0
+
+
+def plan_time(window: TimeWindow, times: Rows, starts: Rows, last: int | None = None) -> Emits:
     """Every instant whose window is not empty, up to the first at or after the last event.
 
     ``times`` are µs in window order; ``last`` is the last event of any key (default: of these).
@@ -76,7 +128,7 @@ def plan_time(window: TimeWindow, times: Rows, starts: Rows, last: int | None = 
     expired = _rows_up_to(panes, starts, key, instant - width)
     continues = np.zeros(len(instant), dtype=np.bool_)
     continues[1:] = (key[1:] == key[:-1]) & (instant[1:] == instant[:-1] + 1)
-    return EmitPlan(arrived, expired, instant * window.slide, key, continues)
+    return Emits(arrived, expired, instant * window.slide, key, continues)
 
 
 def _rows_up_to(panes: Rows, starts: Rows, key: Rows, instant: Rows) -> npt.NDArray[np.uint64]:
@@ -98,10 +150,10 @@ def _within(sizes: Rows) -> Rows:
     return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - sizes, sizes)
 
 
-def _no_emits() -> EmitPlan:
+def _no_emits() -> Emits:
     empty = np.zeros(0, dtype=np.int64)
     bounds = empty.astype(np.uint64)
-    return EmitPlan(bounds, bounds, empty, empty, np.zeros(0, dtype=np.bool_))
+    return Emits(bounds, bounds, empty, empty, np.zeros(0, dtype=np.bool_))
 
 
 def _refuse_too_many(emits: int) -> None:

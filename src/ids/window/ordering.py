@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ids.model.table import ColumnData, Kind
+from ids.model.table import ColumnData
 
 __all__ = ["Ordering", "arrange", "key_codes"]
 
@@ -31,7 +31,7 @@ class Ordering:
 
 def arrange(order: list[ColumnData], keys: list[ColumnData], rows: int) -> Ordering:
     """Sort stably by the order columns, then by key; cost O(n) when already in order."""
-    by_time = _sort_order([_comparable(column) for column in order], rows)
+    by_time = _sort_order(order, rows)
     if not keys:
         return Ordering(by_time, np.array([0, rows], dtype=np.int64), None)
     codes, distinct = key_codes(keys)
@@ -47,32 +47,38 @@ def key_codes(keys: list[ColumnData]) -> tuple[Rows, int]:
     """A dense number for each row's key, ascending by the key's values, NULL first."""
     codes = np.zeros(len(keys[0]), dtype=np.int64)
     for column in keys:
-        own = _comparable(column).astype(np.float64 if column.kind is Kind.NUMBER else np.int64)
-        _, own = np.unique(own, return_inverse=True)
-        own = own.astype(np.int64) + 1
+        _, rank = np.unique(_comparable(column), return_inverse=True)
+        own = rank.astype(np.int64) + 1
         if column.valid is not None:
             own = np.where(column.valid, own, 0)
-        codes = codes * (int(own.max(initial=0)) + 1) + own
-        _, codes = np.unique(codes, return_inverse=True)
-    return codes.astype(np.int64), int(codes.max(initial=-1)) + 1
+        _, joint = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)
+        codes = joint.astype(np.int64)
+    return codes, int(codes.max(initial=-1)) + 1
 
 
 def _comparable(column: ColumnData) -> npt.NDArray[np.generic]:
     """Numbers that order as the column does (text: the rank of its dictionary value)."""
     if column.dictionary is None:
         return column.values
-    values = column.dictionary.astype(str) if len(column.dictionary) else np.array([""])
-    _, rank = np.unique(values, return_inverse=True)
-    return rank.astype(np.int64)[column.values]
+    # as objects: fixed-width text would drop trailing NULs and cost the longest word each time
+    _, rank = np.unique(column.dictionary, return_inverse=True)
+    ranks: Rows = rank.astype(np.int64)
+    return ranks[column.values] if len(ranks) else np.zeros(len(column), np.int64)
 
 
-def _sort_order(columns: list[npt.NDArray[np.generic]], rows: int) -> Rows | None:
-    """The stable sort order, or None where the rows are in order."""
+def _sort_order(columns: list[ColumnData], rows: int) -> Rows | None:
+    """The stable sort order, NULL first, or None where the rows are in order."""
     if rows < 2 or not columns:
         return None
-    if len(columns) == 1:
-        if bool(np.all(columns[0][1:] >= columns[0][:-1])):  # type: ignore[operator]
+    keys: list[npt.NDArray[np.generic]] = []
+    for column in columns:
+        if column.valid is not None:
+            keys.append(column.valid)
+        values = _comparable(column)
+        keys.append(values if column.valid is None else np.where(column.valid, values, 0))
+    if len(keys) == 1:
+        if bool(np.all(keys[0][1:] >= keys[0][:-1])):  # type: ignore[operator]
             return None
-        return np.argsort(columns[0], kind="stable").astype(np.int64)
-    order = np.lexsort(tuple(reversed(columns))).astype(np.int64)
+        return np.argsort(keys[0], kind="stable").astype(np.int64)
+    order = np.lexsort(tuple(reversed(keys))).astype(np.int64)
     return None if bool(np.all(order == np.arange(rows))) else order

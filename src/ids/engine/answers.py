@@ -1,0 +1,46 @@
+"""What a continuous query has computed, until it is asked for by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ids.games import Attributed
+from ids.plan import PlannedItem
+
+__all__ = ["Answers"]
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Answers:
+    """Worths by (game, measure), attributions by (game, measure, predicate).
+
+    counts  rows in the window at each emit, where the path that answered knows them already
+    """
+
+    worths: dict[tuple[str, int], tuple[Floats, Bools]]
+    attributions: dict[tuple[str, int, int], Attributed]
+    counts: npt.NDArray[np.int64] | None = None
+
+    @classmethod
+    def empty(cls) -> Answers:
+        """Nothing yet."""
+        return cls({}, {})
+
+    def __or__(self, other: Answers) -> Answers:
+        counts = self.counts if other.counts is None else other.counts
+        return Answers(self.worths | other.worths, self.attributions | other.attributions, counts)
+
+    def aggregate(self, item: PlannedItem) -> tuple[Floats, Bools]:
+        """The aggregate itself, and where it is NULL."""
+        return self.worths[item.game.name, item.measure]
+
+    def attributed(self, item: PlannedItem) -> Attributed:
+        """The item's value, share and lift."""
+        assert item.predicate is not None
+        return self.attributions[item.game.name, item.measure, item.predicate]

@@ -1,0 +1,48 @@
+"""The registered conditions: bound to the columns, and what stays of them without atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ids.engine.core import Core
+from ids.engine.refining import enumerate_targets
+from ids.model.expression import Expression, Name
+from ids.model.table import Kind
+from ids.plan.question import over_names
+from ids.predicates.binding import bind_predicate
+from ids.state.refined import Refined
+
+__all__ = ["bind_conditions", "bind_targets", "keep_to_the_limit"]
+
+
+def bind_conditions(
+    conditions: Mapping[str, Expression], kinds: Mapping[str, Kind]
+) -> dict[str, Expression]:
+    """Conditions over the columns; each may use those registered before it."""
+    bound: dict[str, Expression] = {}
+    for name, condition in conditions.items():
+        bound[name] = bind_predicate(condition, kinds, bound, columns_first=True)
+    return bound
+
+
+def _targets(core: Core, combinations: Mapping[str, Expression]) -> dict[str, Expression]:
+    """What stays when the atoms go: the registered names, and the combinations asked for."""
+    return {**{name: Name(name) for name in core.predicates}, **combinations}
+
+
+def bind_targets(core: Core, combinations: Mapping[str, Expression]) -> dict[str, Expression]:
+    """The targets over the table's columns."""
+    targets = _targets(core, combinations)
+    return {k: bind_predicate(e, core.schema.kinds, core.predicates) for k, e in targets.items()}
+
+
+def keep_to_the_limit(core: Core, limit: int, combinations: Mapping[str, Expression]) -> bool:
+    """Give up the atoms when more than ``limit`` were met; True if that happened."""
+    if not isinstance(core.membership, Refined):
+        return False
+    if len(core.membership.refinement.live()) <= limit:
+        return False
+    targets = _targets(core, combinations)
+    named = {text: over_names(e, core.predicates) for text, e in targets.items()}
+    enumerate_targets(core, bind_targets(core, combinations), named)
+    return True

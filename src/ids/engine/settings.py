@@ -1,0 +1,85 @@
+"""What an engine was made with, and the same as facts that a checkpoint can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ids.errors import ScriptError
+from ids.language import parse_expression, parse_predicate
+from ids.model.expression import Expression
+from ids.model.scale import MAX_DEGREE
+from ids.model.window import Changelog, CountWindow, TimeWindow
+
+__all__ = ["Settings", "Window"]
+
+Window = CountWindow | TimeWindow | Changelog
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """An engine's construction; see ``ids.Engine`` for what each of them means."""
+
+    window: Window
+    values: tuple[str, ...]
+    order_by: str | None
+    lateness: int
+    retain: bool
+    degree: int
+    atom_limit: int
+    intersections: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.window, TimeWindow) and self.order_by is None:
+            raise ScriptError("a TimeWindow needs order_by, the column with the event time")
+        if not 0 <= self.degree <= MAX_DEGREE:
+            raise ScriptError(
+                f"degree {self.degree} is not kept", hint=f"choose one from 0 to {MAX_DEGREE}"
+            )
+        if self.lateness < 0 or self.atom_limit < 0:
+            raise ScriptError("lateness and atom_limit cannot be negative")
+
+    def measures(self) -> dict[str, Expression]:
+        """The measures' expressions, by the text they were given as."""
+        return {text: parse_expression(text) for text in self.values}
+
+    def combinations(self) -> dict[str, Expression]:
+        """The intersections to keep when the atoms go, by their text."""
+        return {text: parse_predicate(text) for text in self.intersections}
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON holds it."""
+        match self.window:
+            case CountWindow(size, slide):
+                window: list[str | int | None] = ["count", size, slide]
+            case TimeWindow():
+                window = ["time", self.window.duration, self.window.slide]
+            case _:
+                window = ["changelog"]
+        return {
+            "window": window,
+            "values": list(self.values),
+            "order_by": self.order_by,
+            "lateness": self.lateness,
+            "retain": self.retain,
+            "degree": self.degree,
+            "atom_limit": self.atom_limit,
+            "intersections": list(self.intersections),
+        }
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> Settings:
+        """The inverse of ``facts``."""
+        kind, *rest = facts["window"]
+        made = {"count": CountWindow, "time": TimeWindow, "changelog": Changelog}[kind]
+        return cls(
+            window=made(*rest),
+            values=tuple(facts["values"]),
+            order_by=facts["order_by"],
+            lateness=facts["lateness"],
+            retain=facts["retain"],
+            degree=facts["degree"],
+            atom_limit=facts["atom_limit"],
+            intersections=tuple(facts["intersections"]),
+        )

@@ -13,7 +13,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-__all__ = ["RESULTS", "markdown", "measure", "write"]
+__all__ = ["RESULTS", "describe", "markdown", "measure", "write"]
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
@@ -58,9 +58,16 @@ def measure(
             }
             for label, spent in times.items()
         },
+        **describe(load),
+    }
+
+
+def describe(load: float | None = None) -> dict[str, Any]:
+    """The machine, the versions and the commit a record was made with."""
+    return {
         "machine": {
             "cores": os.cpu_count(),
-            "load_before": load,
+            "load_before": os.getloadavg()[0] if load is None else load,
             "python": platform.python_version(),
             "platform": f"{platform.system()} {platform.machine()}",
         },

@@ -19,76 +19,82 @@ from ids.state.summaries import Summaries
 __all__ = ["answer", "answer_by_atoms", "empty_emits", "moments_of", "residual", "worth"]
 
 Words = npt.NDArray[np.int64]
+Triple = tuple[float, float, float]
+
+_LARGEST_UNIT = 960  # a power of two that leaves the doubles room for sums of 2**26 rows
 
 
 @lru_cache(maxsize=4096)
-def _weights(game: Game, count: int, exponent: int) -> npt.NDArray[np.float64]:
-    """What each moment weighs in the worth of a window of ``count`` rows, then the slopes.
+def _weights(game: Game, players: int, exponent: int) -> npt.NDArray[np.float64]:
+    """What each moment weighs in the worth of a window of N = ``players``, then the slopes.
 
-    Every game up to degree 2 is linear in (N, Σ y, mean, Σ (y - mean)²); a weight is the worth of
-    a window that has that moment alone.
+    An affine game is linear in (N, Σ y, mean, Σ (y - mean)²): a weight is the worth of a window
+    that has that moment alone.
     """
     unit = 2.0 ** (exponent * game.power)
-    one = np.float64(count)
-    zero = np.float64(0.0)
-    window = Moments(one, zero, zero, np.array([count, 0.0, 0.0]))
+    window = Moments.of(players, 0.0, 0.0, [players, 0.0, 0.0])
     base = float(game.worth(window))
     probes = (
-        window._replace(total=np.float64(1.0)),
-        window._replace(mean=np.float64(1.0)),
-        window._replace(central=np.array([count, 0.0, 1.0])),
+        window._replace(total=np.array(1.0)),
+        window._replace(mean=np.array(1.0)),
+        window._replace(central=np.array([players, 0.0, 1.0])),
     )
     slopes = [float(s) * unit for s in game.slopes(window)] + [0.0, 0.0]
     weights = [(float(game.worth(p)) - base) * unit for p in probes]
-    return np.array([base / max(count, 1), *weights, *slopes[:2], unit if game.additive else 0.0])
+    return np.array([base / max(players, 1), *weights, *slopes[:2], unit if game.additive else 0.0])
 
 
-def answer(summaries: Summaries, items: Words, row: int, game: Game) -> tuple[float, float, float]:
-    """(value, share, lift) of one summary."""
+def answer(summaries: Summaries, items: Words, row: int, game: Game) -> Triple:
+    """(value, share, lift) of one summary; what no double holds comes out infinite."""
     scale = summaries.scale
-    if game.degree > 2:
-        one = _attributed(summaries, items[row : row + 1], game)
-        return float(one.value[0, 0]), float(one.share[0, 0]), float(one.lift[0, 0])
+    if not game.affine or abs(scale.exponent * game.power) > _LARGEST_UNIT:
+        return _total(summaries, _attributed(summaries, items[row : row + 1], game), game)
     weights = _weights(game, int(summaries.window[0]), scale.exponent)
-    found: tuple[float, float, float] = ask(
-        summaries.window, items, row, summaries.centre, scale.layout, weights
-    )
+    found: Triple = ask(summaries.window, items, row, summaries.centre, scale.layout, weights)
     return found
 
 
-def answer_by_atoms(summaries: Summaries, chosen: Words, game: Game) -> tuple[float, float, float]:
+def answer_by_atoms(summaries: Summaries, chosen: Words, game: Game) -> Triple:
     """The cross-check: evaluate each atom by itself and add the results."""
-    if not len(chosen):
-        return 0.0, 0.0, 0.0
-    each = _attributed(summaries, summaries.atoms[chosen], game)
-    return fsum(each.value[:, 0]), fsum(each.share[:, 0]), fsum(each.lift[:, 0])
+    return _total(summaries, _attributed(summaries, summaries.atoms[chosen], game), game)
 
 
 def worth(summaries: Summaries, game: Game) -> float | None:
     """The aggregate itself; None where SQL says NULL."""
-    count = int(summaries.window[0])
-    if count < game.nulls:
+    if int(summaries.window[0]) < game.nulls:
         return None
-    emits = _centred(summaries, summaries.atoms[:0])
-    value = game.worth(moments_of(emits))
-    return float(np.ldexp(value, summaries.scale.exponent * game.power)[0])
+    value = game.worth(moments_of(_centred(summaries, summaries.atoms[:0])))
+    return _in_units(float(value[0]), summaries, game)
 
 
 def residual(core: Core, summaries: Summaries, game: Game) -> float:
-    """Efficiency over the live atoms: Σ attribution - v(W). 0 up to rounding, or something broke."""
+    """Efficiency over the live atoms, Σ attribution - v(W): 0 up to rounding, or a fault."""
     if not isinstance(core.membership, Refined):
         raise StateError("the atoms were given up at their limit: there is no partition to probe")
-    value, _, _ = answer_by_atoms(summaries, core.membership.refinement.live(), game)
-    return value - (worth(summaries, game) or 0.0)
+    each = _attributed(summaries, summaries.atoms[core.membership.live], game)
+    whole = game.worth(moments_of(_centred(summaries, summaries.atoms[:0])))
+    players = int(summaries.window[0])
+    missed = fsum(each.value[:, 0]) - (float(whole[0]) if players else 0.0)
+    return _in_units(missed, summaries, game)
 
 
 def _attributed(summaries: Summaries, rows: Words, game: Game) -> Attributed:
+    """Attributions of some summaries, in units of 2**(exponent · power)."""
     emits = _centred(summaries, rows)
-    found = attribute(
+    return attribute(
         game, moments_of(emits), emits.members.astype(np.float64), emits.item_total, emits.deviation
     )
-    unit = summaries.scale.exponent * game.power
-    return Attributed(*(np.ldexp(part, unit) for part in found))
+
+
+def _total(summaries: Summaries, each: Attributed, game: Game) -> Triple:
+    value, share, lift = (_in_units(fsum(part[:, 0]), summaries, game) for part in each)
+    return value, share, lift
+
+
+def _in_units(value: float, summaries: Summaries, game: Game) -> float:
+    """Back in the measure's own units; infinite where no double holds it."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.ldexp(value, summaries.scale.exponent * game.power))
 
 
 def moments_of(emits: Centred) -> Moments:

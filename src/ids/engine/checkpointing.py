@@ -44,9 +44,8 @@ def write_core(path: str | Path, facts: Mapping[str, Any], core: Core | None) ->
         arrays[f"marginals {number}"] = summaries.marginals
         arrays[f"atoms {number}"] = summaries.atoms
     if isinstance(core.membership, Refined):
-        live = core.membership.refinement.live()
-        arrays["live"] = live
-        arrays["truths"] = core.membership.refinement.truths[live]
+        arrays["live"] = core.membership.live
+        arrays["truths"] = core.membership.refinement.truths[core.membership.live]
     retained = core.retained
     if retained is not None:
         arrays.update({f"row {name}": retained.rows[name] for name in retained.rows.names})
@@ -55,6 +54,7 @@ def write_core(path: str | Path, facts: Mapping[str, Any], core: Core | None) ->
         "order_by": core.schema.order_by,
         "rows": core.rows,
         "scales": [asdict(s.scale) for s in core.measures],
+        "rounded": sorted(core.rounded),
         "refined": isinstance(core.membership, Refined),
         "retains": retained is not None,
         "raw": core.has_raw,
@@ -79,11 +79,13 @@ def read_core(path: str | Path) -> tuple[dict[str, Any], Build]:
         schema = Schema(kinds, measures(kinds), about["order_by"])
         core = Core(schema, bind(kinds), retain=about["retains"], raw=about["raw"])
         core.rows = about["rows"]
+        core.rounded = set(about["rounded"])
         core.measures = [_summaries(n, s, arrays) for n, s in enumerate(about["scales"])]
         if not about["refined"]:
             core.membership = Enumerated(targets(core))
         elif isinstance(core.membership, Refined):
-            core.membership.refinement.preload(arrays["truths"], arrays["live"])
+            truths, live = arrays["truths"].view(np.int8), arrays["live"].view(np.int64)
+            core.membership.preload(truths, live)
         if core.retained is not None:
             rows = {n.removeprefix("row "): a for n, a in arrays.items() if n.startswith("row ")}
             core.retained.adopt(about["dictionaries"], rows)

@@ -15,10 +15,11 @@ from ids.model.scale import MAX_ROWS, Scale
 from ids.state.enumerated import Enumerated
 from ids.state.refined import Refined
 from ids.state.retained import TAG, TIME, Retained
+from ids.state.scaling import within
 from ids.state.sliding import Array
 from ids.state.summaries import Summaries
 
-__all__ = ["Core", "Signed"]
+__all__ = ["Core", "Signed", "Words"]
 
 Words = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -42,7 +43,8 @@ class Core:
     """Summaries of every measure (the first counts rows), one membership, one retained window.
 
     ``retained`` is None for a changelog that keeps no tuple; it holds the raw columns only where
-    ``raw`` asks for them.
+    ``raw`` asks for them. ``rounded`` are the measures whose scale rounds some row inside,
+    ``relieved`` those of which a row that needed the top digit has left.
     """
 
     def __init__(
@@ -54,6 +56,8 @@ class Core:
         self.retained = Retained(schema.kinds if raw else {}) if retain else None
         self.measures = [Summaries(Scale(0, 0, 0), len(predicates))]
         self.rows = 0
+        self.rounded: set[int] = set()
+        self.relieved: set[int] = set()
 
     @property
     def has_raw(self) -> bool:
@@ -90,76 +94,103 @@ class Core:
             for m, summaries in enumerate(self.measures)
         ]  # fmt: skip
 
-    def slide(self, incoming: Incoming, signed: Signed) -> list[Words]:
+    def block(self, incoming: Incoming, signed: Signed) -> dict[str, Array]:
+        """Rows as the retained window will keep them, if there is one; may refuse them."""
+        if self.retained is None:
+            return {}
+        return self.retained.block(
+            incoming.table, signed.tags, signed.digits, signed.players, incoming.times
+        )
+
+    def enter(
+        self, signed: Signed, block: Mapping[str, Array], into: list[Words] | None = None
+    ) -> list[Words]:
         """Rows come in; returns their deltas, to be committed once expiry is known."""
-        deltas = self.deltas(signed, 1)
         if self.retained is not None:
-            block = self._block(incoming, signed)
-            if incoming.times is None or not len(self.retained):
-                self.retained.rows.append(block)
-            else:
+            if TIME in block and len(self.retained):
                 self.retained.rows.merge(block, TIME)
+            else:
+                self.retained.rows.append(block)
         self.rows += len(signed)
-        return deltas
+        return self.deltas(signed, 1, into)
 
     def refuse_too_many(self, coming: int) -> None:
-        """Before anything changes: so many more rows must still be summed exactly."""
+        """Before anything changes: so many rows more must still be summed exactly."""
         if self.rows + coming > MAX_ROWS:
             raise StateError(
                 f"a window of more than {MAX_ROWS:,} rows cannot be summed exactly; "
                 "choose a shorter window. Nothing changed"
             )
 
-    def _block(self, incoming: Incoming, signed: Signed) -> dict[str, Array]:
-        assert self.retained is not None
-        return self.retained.block(
-            incoming.table, signed.tags, signed.digits, signed.players, incoming.times
-        )
-
     def commit(self, deltas: list[Words] | None, expire: int = 0) -> None:
         """Take deltas in, together with the expiry of the oldest ``expire`` rows: one slide."""
         if expire:
             assert self.retained is not None
-            gone = self.inside(slice(0, expire))
-            deltas = self.deltas(gone, -1, deltas)
+            deltas = self._leaving(slice(0, expire), deltas)
             self.retained.rows.drop_front(expire)
+            self.retained.forget()
             self.rows -= expire
         if deltas is not None:
             self.membership.commit(self.measures, deltas)
-            if isinstance(self.membership, Refined):
-                self.membership.reclaim(self.measures[0])
 
-    def take_out(self, incoming: Incoming, signed: Signed) -> list[Words]:
-        """Deltas of rows that an upstream deletes; one that is not inside is refused.
+    def _leaving(
+        self, rows: slice | npt.NDArray[np.int64], into: list[Words] | None = None
+    ) -> list[Words]:
+        """Deltas of rows inside that leave."""
+        gone = self.inside(rows)
+        for number in self.rounded:
+            if gone.digits[number][:, 0].any():
+                self.relieved.add(number)
+        return self.deltas(gone, -1, into)
 
-        Nothing has changed when this raises.
+    def places(self, going: Incoming) -> npt.NDArray[np.int64] | None:
+        """Where rows that an upstream deletes stand inside; None where no tuple is kept.
+
+        Refuses a row that is not inside, and then nothing has changed.
         """
+        if going.table.rows > self.rows:
+            raise _stranger()
         if self.retained is None:
-            deltas = self.deltas(signed, -1)
-            self._refuse_strangers(deltas)
-        else:
-            places = self._places(self._block(incoming, signed))
-            deltas = self.deltas(self.inside(places), -1)
-            keep = np.ones(len(self.retained), np.bool_)
-            keep[places] = False
-            self.retained.rows.keep(keep)
-        self.rows -= len(signed)
-        return deltas
-
-    def _places(self, block: Mapping[str, Array]) -> npt.NDArray[np.int64]:
-        assert self.retained is not None
+            self._refuse_strangers(going)
+            return None
         if not self.has_raw:
             raise StateError(
                 "this engine does not retain its rows, so it cannot tell which one a delete "
                 "means; make it with retain=True, or with window=Changelog()"
             )
-        places = self.retained.find(block) if len(self.retained) else None
+        places = self.retained.find(going.table)
         if places is None:
-            raise StateError("a deleted row is not inside the window; nothing changed")
+            raise _stranger()
         return places
 
-    def _refuse_strangers(self, deltas: Sequence[Words]) -> None:
-        """Without tuples a stranger shows as a negative count, or as sums without a row."""
+    def leave(self, going: Incoming, places: npt.NDArray[np.int64] | None) -> list[Words]:
+        """Deltas of the rows that an upstream deletes, which stood at these places."""
+        self.rows -= going.table.rows
+        if places is None:
+            return self.deltas(self.signed(going), -1)
+        assert self.retained is not None
+        deltas = self._leaving(places)
+        keep = np.ones(len(self.retained), np.bool_)
+        keep[places] = False
+        self.retained.rows.keep(keep)
+        self.retained.forget()
+        return deltas
+
+    def _refuse_strangers(self, going: Incoming) -> None:
+        """Without tuples a stranger shows as a value that no scale of ours has had to hold, as a
+        negative count, or as sums without a row; what looks like a row inside is taken for it.
+        """
+        for summaries, one in zip(self.measures[1:], going.measures, strict=True):
+            scale = summaries.scale
+            if scale.digits and not within(one.values, one.largest, scale):
+                raise _stranger()
+        inside = self._all_inside(self.deltas(self.signed(going), -1))
+        if isinstance(self.membership, Refined):
+            self.membership.reclaim(self.measures[0])  # atoms that only strangers would be in
+        if not inside:
+            raise _stranger()
+
+    def _all_inside(self, deltas: Sequence[Words]) -> bool:
         for summaries, delta in zip(self.measures, deltas, strict=True):
             if isinstance(self.membership, Refined):
                 summaries.reserve(len(delta))
@@ -170,4 +201,9 @@ class Core:
             emptied = (after[:, 0] == 0) & after.any(axis=1)
             ghosts = any(any(summaries.exact(row)[1]) for row in after[emptied])
             if ghosts or (after[:, 0] < 0).any():
-                raise StateError("a deleted row is not inside the window; nothing changed")
+                return False
+        return True
+
+
+def _stranger() -> StateError:
+    return StateError("a deleted row is not inside the window; nothing changed")

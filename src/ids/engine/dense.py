@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ids.engine.answers import Answers
-from ids.engine.arrow import aligned_rows
+from ids.engine.arrow import aligned_rows, room
 from ids.engine.rows import Measure, Prepared
 from ids.games import Attributed, Game, Moments, find
 from ids.kernels.dense import BLOCK, DENSE_ITEMS, DENSE_ROWS, Forms, dense
@@ -58,7 +58,7 @@ def answer_dense(
         return None
     wanted = _Wanted(items, predicates, number, measure.players is not None)
     forms = wanted.forms(min(window.size, rows))
-    counts = np.empty(rows, np.int64)
+    counts = room(rows).view(np.int64)
     out = aligned_rows(wanted.columns, rows)
     member = _membership(held[:, predicates])
     if measure.players is not None:

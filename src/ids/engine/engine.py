@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from threading import RLock
 
-import numpy as np
-import numpy.typing as npt
-
 from ids.engine.answering import residual, worth
 from ids.engine.checkpointing import read_core, write_core
-from ids.engine.core import Core
+from ids.engine.conditions import bind_conditions, bind_targets, keep_to_the_limit
+from ids.engine.core import Core, Words
+from ids.engine.expiry import expiring
 from ids.engine.incoming import Incoming, Schema, columns_needed, read_batch
 from ids.engine.memory import Memory, measure_memory
 from ids.engine.questions import Questions
-from ids.engine.refining import drop, enumerate_targets, refine
-from ids.engine.rescaling import accommodate
+from ids.engine.refining import drop, refine
+from ids.engine.rescaling import accommodate, ease
+from ids.engine.settings import Settings, Window
 from ids.errors import ScriptError, StateError, UnknownNameError
-from ids.language import parse_expression, parse_predicate
+from ids.language import parse_predicate
 from ids.model.attribution import Attribution
-from ids.model.expression import Expression, Name
+from ids.model.expression import Expression
 from ids.model.rendering import render
-from ids.model.table import Kind
 from ids.model.window import Changelog, CountWindow, TimeWindow, microseconds
-from ids.plan.question import over_names
-from ids.predicates.binding import bind_measure, bind_predicate
+from ids.predicates.binding import bind_measure
 from ids.source import Source, open_table
 from ids.state.refined import Refined
-from ids.state.retained import TIME
 
 __all__ = ["Engine"]
-
-Window = CountWindow | TimeWindow | Changelog
 
 
 class Engine:
@@ -69,22 +64,25 @@ class Engine:
         atom_limit: int = 2**16,
         intersections: Iterable[str] = (),
     ) -> None:
-        if isinstance(window, TimeWindow) and order_by is None:
-            raise ScriptError("a TimeWindow needs order_by, the column with the event time")
-        values = [value] if isinstance(value, str) else list(value)
-        self.window = window
+        values = [value] if isinstance(value, str) else value
+        retains = not isinstance(window, Changelog) if retain is None else retain
+        self._begin(
+            Settings(
+                window, tuple(values), order_by, microseconds(lateness), retains, degree,
+                atom_limit, tuple(intersections),
+            )
+        )  # fmt: skip
+
+    def _begin(self, settings: Settings) -> None:
+        self.window = settings.window
         self.late_rows = 0
-        self._values = {text: parse_expression(text) for text in values}
-        self._order_by = order_by
-        self._lateness = microseconds(lateness)
-        self._retain = not isinstance(window, Changelog) if retain is None else retain
-        self._degree = degree
-        self._atom_limit = atom_limit
-        self._intersections = {text: parse_predicate(text) for text in intersections}
+        self._settings = settings
+        self._measures = settings.measures()
+        self._combinations = settings.combinations()
         self._conditions: dict[str, Expression] = {}
         self._core: Core | None = None
         self._newest: int | None = None
-        self._questions = Questions(self._values, self._intersections, degree)
+        self._questions = Questions(self._measures, self._combinations, settings.degree)
         self._writing = RLock()
         self._state = RLock()
 
@@ -96,13 +94,15 @@ class Engine:
     @property
     def rows(self) -> int:
         """The rows inside the window."""
-        return 0 if self._core is None else self._core.rows
+        with self._state:
+            return 0 if self._core is None else self._core.rows
 
     @property
     def atoms(self) -> int:
         """The live atoms; 0 once they were given up at their limit."""
-        membership = None if self._core is None else self._core.membership
-        return len(membership.refinement.live()) if isinstance(membership, Refined) else 0
+        with self._state:
+            membership = None if self._core is None else self._core.membership
+            return len(membership.live) if isinstance(membership, Refined) else 0
 
     def register(self, name: str, condition: str) -> None:
         """Register a predicate; mid-stream the rows inside are refined anew, exactly."""
@@ -112,9 +112,9 @@ class Engine:
                 raise ScriptError(f"predicate {name!r} is already registered", hint="drop it first")
             conditions = {**self._conditions, name: parsed}
             if self._core is not None:
-                refine(self._core, _bound(conditions, self._core.schema.kinds))
+                refine(self._core, bind_conditions(conditions, self._core.schema.kinds))
             self._conditions = conditions
-            self._keep_to_the_limit()
+            self._keep_to_the_limit(self._core)
             self._questions.refined()
 
     def drop(self, name: str) -> None:
@@ -125,30 +125,35 @@ class Engine:
                 raise UnknownNameError("predicate", name, self._conditions)
             conditions = {n: c for n, c in self._conditions.items() if n != exact}
             if self._core is not None:
-                _bound(conditions, self._core.schema.kinds)  # others may be written with it
+                # others may be written with it
+                bind_conditions(conditions, self._core.schema.kinds)
                 drop(self._core, exact)
             self._conditions = conditions
-            self._keep_to_the_limit()
+            self._keep_to_the_limit(self._core)
             self._questions.refined()
 
     def ingest(self, batch: object) -> None:
         """Rows arrive; the window derives what expires. One call is one slide."""
         with self._writing:
-            core, incoming = self._incoming(batch, self._lateness)
+            source = open_table(batch, "batch")
+            if not source.rows:
+                return
+            core = self._core or self._first(source)
+            incoming = read_batch(source, core.schema, self._newest, self._settings.lateness)
             if isinstance(self.window, CountWindow) and incoming.table.rows > self.window.size:
                 # rows that would come and go within this one slide leave no trace
                 incoming = incoming.tail(self.window.size)
             with self._state:
                 core.refuse_too_many(incoming.table.rows)
-                accommodate(core, incoming, self._degree)
+                accommodate(core, incoming, self._settings.degree)
+                self._core = core
             signed = core.signed(incoming)
             with self._state:
-                if self._keep_to_the_limit():
+                if self._keep_to_the_limit(core):
                     signed = core.signed(incoming)
-                self._newest = incoming.newest
+                deltas = core.enter(signed, core.block(incoming, signed))
                 self.late_rows += incoming.late
-                core.commit(core.slide(incoming, signed), self._expiring(core))
-                self._questions.slid()
+                self._slide(core, deltas, incoming.newest)
 
     def apply(self, inserts: object = None, deletes: object = None) -> None:
         """A changelog's slide: rows that go (they must be inside) and rows that come.
@@ -156,25 +161,42 @@ class Engine:
         A delete of a row that is not inside is refused, and nothing changes.
         """
         with self._writing:
-            going = None if deletes is None else self._incoming(deletes, None)[1]
-            coming = None if inserts is None else self._incoming(inserts, None)[1]
-            core = self._core
-            if core is None:
+            parts = [None if p is None else open_table(p, "batch") for p in (deletes, inserts)]
+            filled = [part for part in parts if part is not None and part.rows]
+            if not filled:
                 return
+            core = self._core or self._first(filled[-1])
+            going, coming = (
+                None if part is None or not part.rows else read_batch(part, core.schema, newest)
+                for part, newest in zip(parts, (None, self._newest), strict=True)
+            )
             with self._state:
-                for part in (going, coming):
-                    if part is not None:
-                        core.refuse_too_many(part.table.rows)
-                        accommodate(core, part, self._degree)
-                        core.membership.assign(part.table)
-                self._keep_to_the_limit()
-                if going is not None:
-                    core.commit(core.take_out(going, core.signed(going)))
-                if coming is not None:
-                    self._newest = coming.newest
-                    deltas = core.slide(coming, core.signed(coming))
-                    core.commit(deltas, self._expiring(core))
-                self._questions.slid()
+                self._exchange(core, going, coming)
+
+    def _exchange(self, core: Core, going: Incoming | None, coming: Incoming | None) -> None:
+        """Whatever is refused is refused before the first row moves."""
+        places = None if going is None else core.places(going)
+        deltas, newest = None, self._newest
+        if coming is not None:
+            core.refuse_too_many(coming.table.rows)
+            accommodate(core, coming, self._settings.degree)
+            signed = core.signed(coming)
+            if self._keep_to_the_limit(core):
+                signed = core.signed(coming)
+            block = core.block(coming, signed)
+        if going is not None:
+            deltas = core.leave(going, places)
+        if coming is not None:
+            newest = coming.newest
+            deltas = core.enter(signed, block, deltas)
+        self._core = core
+        self._slide(core, deltas, newest)
+
+    def _slide(self, core: Core, deltas: list[Words] | None, newest: int | None) -> None:
+        self._newest = newest
+        core.commit(deltas, expiring(self.window, core, newest))
+        ease(core)
+        self._questions.slid()
 
     def advance(self, to: int) -> None:
         """Let time pass without rows: a TimeWindow's t becomes ``to`` (µs since 1970 UTC)."""
@@ -183,8 +205,7 @@ class Engine:
                 raise StateError("only a TimeWindow moves with time alone")
             self._newest = to if self._newest is None else max(self._newest, to)
             if self._core is not None:
-                self._core.commit(None, self._expiring(self._core))
-                self._questions.slid()
+                self._slide(self._core, None, self._newest)
 
     def attribute(self, aggregate: str, predicate: str) -> Attribution:
         """How much of the aggregate the predicate's rows account for, now.
@@ -226,14 +247,7 @@ class Engine:
         """Write the whole engine to one file: complete, or not at all."""
         with self._writing:
             facts = {
-                "window": _window_facts(self.window),
-                "values": list(self._values),
-                "order_by": self._order_by,
-                "lateness": self._lateness,
-                "retain": self._retain,
-                "degree": self._degree,
-                "atom_limit": self._atom_limit,
-                "intersections": list(self._intersections),
+                "settings": self._settings.facts(),
                 "conditions": self.predicates,
                 "newest": self._newest,
                 "late_rows": self.late_rows,
@@ -244,103 +258,35 @@ class Engine:
     def restore(cls, path: str | Path) -> Engine:
         """The engine of a checkpoint: it goes on as if it had never stopped."""
         facts, build = read_core(path)
-        engine = cls(
-            _window(facts["window"]),
-            facts["values"],
-            order_by=facts["order_by"],
-            lateness=facts["lateness"],
-            retain=facts["retain"],
-            degree=facts["degree"],
-            atom_limit=facts["atom_limit"],
-            intersections=facts["intersections"],
-        )
+        engine = cls.__new__(cls)
+        engine._begin(Settings.of(facts["settings"]))
         engine._conditions = {n: parse_predicate(c) for n, c in facts["conditions"].items()}
         engine._newest = facts["newest"]
         engine.late_rows = facts["late_rows"]
         engine._core = build(
-            lambda kinds: _bound(engine._conditions, kinds),
-            lambda kinds: tuple(bind_measure(m, kinds) for m in engine._values.values()),
-            lambda core: engine._targets(core)[0],
+            lambda kinds: bind_conditions(engine._conditions, kinds),
+            lambda kinds: tuple(bind_measure(m, kinds) for m in engine._measures.values()),
+            lambda core: bind_targets(core, engine._combinations),
         )
         return engine
-
-    def _incoming(self, batch: object, lateness: int | None) -> tuple[Core, Incoming]:
-        source = open_table(batch, "batch")
-        core = self._core or self._first(source)
-        incoming = read_batch(source, core.schema, self._newest, lateness)
-        self._core = core
-        return core, incoming
 
     def _first(self, source: Source) -> Core:
         """The first batch tells what the columns hold."""
         kinds = dict(source.schema)
-        bound = _bound(self._conditions, kinds)
-        measures = tuple(bind_measure(m, kinds) for m in self._values.values())
-        if self._order_by is not None and self._order_by not in kinds:
-            raise UnknownNameError("column", self._order_by, kinds)
-        if not self._retain:
-            needed = columns_needed([*bound.values(), *measures], self._order_by)
+        bound = bind_conditions(self._conditions, kinds)
+        measures = tuple(bind_measure(m, kinds) for m in self._measures.values())
+        order_by, retain = self._settings.order_by, self._settings.retain
+        if order_by is not None and order_by not in kinds:
+            raise UnknownNameError("column", order_by, kinds)
+        if not retain:
+            needed = columns_needed([*bound.values(), *measures], order_by)
             kinds = {name: kinds[name] for name in needed}
-        keeps = self._retain or not isinstance(self.window, Changelog)
-        schema = Schema(kinds, measures, self._order_by)
-        return Core(schema, bound, retain=keeps, raw=self._retain)
+        keeps = retain or not isinstance(self.window, Changelog)
+        return Core(Schema(kinds, measures, order_by), bound, retain=keeps, raw=retain)
 
-    def _expiring(self, core: Core) -> int:
-        """How many of the oldest rows are outside now."""
-        if isinstance(self.window, CountWindow):
-            return max(0, core.rows - self.window.size)
-        if isinstance(self.window, TimeWindow) and self._newest is not None and core.rows:
-            assert core.retained is not None
-            slide = self.window.slide
-            now = self._newest if slide is None else -(-self._newest // slide) * slide
-            times: npt.NDArray[np.int64] = core.retained.rows[TIME].view(np.int64)
-            return int(np.searchsorted(times, now - self.window.duration, side="right"))
-        return 0
-
-    def _keep_to_the_limit(self) -> bool:
-        """Give up the atoms when there are too many; True if that happened."""
-        core = self._core
-        if core is None or not isinstance(core.membership, Refined):
+    def _keep_to_the_limit(self, core: Core | None) -> bool:
+        limit = self._settings.atom_limit
+        if core is None or not keep_to_the_limit(core, limit, self._combinations):
             return False
-        if len(core.membership.refinement.live()) <= self._atom_limit:
-            return False
-        bound, named = self._targets(core)
-        enumerate_targets(core, bound, named)
         self._questions.refined()
         return True
-
-    def _targets(self, core: Core) -> tuple[dict[str, Expression], dict[str, Expression]]:
-        """What stays when the atoms go: over columns, and over the registered names."""
-        combined = {**{n: Name(n) for n in core.predicates}, **self._intersections}
-        kinds = core.schema.kinds
-        return (
-            {k: bind_predicate(e, kinds, core.predicates) for k, e in combined.items()},
-            {k: over_names(e, core.predicates) for k, e in combined.items()},
-        )
-
-
-def _bound(
-    conditions: Mapping[str, Expression], kinds: Mapping[str, Kind]
-) -> dict[str, Expression]:
-    """Conditions over the columns; each may use those registered before it."""
-    bound: dict[str, Expression] = {}
-    for name, condition in conditions.items():
-        bound[name] = bind_predicate(condition, kinds, bound, columns_first=True)
-    return bound
-
-
-def _window_facts(window: Window) -> list[int | str | None]:
-    match window:
-        case CountWindow(size, slide):
-            return ["count", size, slide]
-        case TimeWindow():
-            return ["time", window.duration, window.slide]
-        case _:
-            return ["changelog"]
-
-
-def _window(facts: list[int]) -> Window:
-    kind, *rest = facts
-    kinds = {"count": CountWindow, "time": TimeWindow, "changelog": Changelog}
-    made: Window = kinds[str(kind)](*rest)
-    return made

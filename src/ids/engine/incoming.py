@@ -9,16 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ids.engine.rows import Measure, evaluate_measure
-from ids.errors import DataError, UnknownNameError
+from ids.errors import DataError
 from ids.kernels.survey import survey
 from ids.model.expression import Expression, columns_of
 from ids.model.rendering import render
-from ids.model.table import Kind, Table
+from ids.model.table import ColumnData, Kind, Table
 from ids.source import Source
+from ids.source.table import refusal
 
-__all__ = ["Incoming", "Schema", "read_batch"]
+__all__ = ["Incoming", "Schema", "columns_needed", "read_batch"]
 
 Times = npt.NDArray[np.int64]
+Rows = slice | npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,18 @@ class Incoming:
         rows = slice(self.table.rows - count, self.table.rows)
         return Incoming(
             self.table.take(rows),
-            tuple(
-                Measure(m.values[rows], None if m.players is None else m.players[rows], m.largest)
-                for m in self.measures
-            ),
+            tuple(_take(one, rows) for one in self.measures),
             None if self.times is None else self.times[rows],
             self.newest,
             self.late,
         )
+
+
+def _take(one: Measure, rows: Rows) -> Measure:
+    """Some rows of a measure: what the others hold must not shape the scale."""
+    values = np.ascontiguousarray(one.values[rows])
+    players = None if one.players is None else one.players[rows]
+    return Measure(values, players, float(survey(values)[1]))
 
 
 def read_batch(
@@ -85,15 +91,27 @@ def read_batch(
 
 
 def _read(source: Source, schema: Schema) -> Table:
-    for name, kind in schema.kinds.items():
+    for name in schema.kinds:
         if name not in source.schema:
-            raise UnknownNameError("column", name, source.schema)
-        if source.schema[name] is not kind and source.rows:
-            raise DataError(
-                f"column {name!r} holds {source.schema[name].value} in this batch, "
-                f"{kind.value} before; the batch was refused, nothing changed"
-            )
-    return source.read(schema.kinds)
+            raise refusal(name, source)
+    table = source.read(schema.kinds)
+    columns = {name: _of_kind(name, table.columns[name], k) for name, k in schema.kinds.items()}
+    return Table(columns, table.rows)
+
+
+def _of_kind(name: str, column: ColumnData, kind: Kind) -> ColumnData:
+    """The column as the stream knows it; one without a single value may be of any kind."""
+    if column.kind is kind:
+        return column
+    if column.valid is None or column.valid.any():
+        raise DataError(
+            f"column {name!r} holds {column.kind.value} in this batch, "
+            f"{kind.value} before; the batch was refused, nothing changed"
+        )
+    types = {Kind.TEXT: "i4", Kind.BOOLEAN: "?", Kind.TIME: "i8", Kind.NUMBER: "f8"}
+    values = np.zeros(len(column), np.dtype(types[kind]))
+    words = np.array([""], dtype=object) if kind is Kind.TEXT else None
+    return ColumnData(kind, values, column.valid, words)
 
 
 def _times(source: Source, table: Table, order_by: str) -> Times:
@@ -106,7 +124,15 @@ def _times(source: Source, table: Table, order_by: str) -> Times:
             f"NULL event time {order_by!r} in {source.where(row)}; "
             "the batch was refused, nothing changed"
         )
-    return column.values.astype(np.int64, copy=False)
+    with np.errstate(invalid="ignore"):
+        times = column.values.astype(np.int64, copy=False)
+    fractions = np.flatnonzero(times.astype(column.values.dtype) != column.values)
+    if len(fractions):
+        raise DataError(
+            f"{column.values[fractions[0]]} of {order_by!r} in {source.where(int(fractions[0]))} "
+            "is no whole number; order by a time or a whole number. Nothing changed"
+        )
+    return times
 
 
 def _ordered(
@@ -122,17 +148,15 @@ def _ordered(
     seen = np.maximum.accumulate(np.concatenate([[start], times]))[:-1]
     on_time = np.ones(len(times), np.bool_) if lateness is None else times >= seen - lateness
     latest = max(int(seen[-1]), int(times[-1]))
-    rows: npt.NDArray[np.intp] | slice = slice(None)
+    rows: Rows = slice(None)
     if not on_time.all():
         rows = np.flatnonzero(on_time)
     kept = times[rows]
     if len(kept) > 1 and bool(np.any(kept[1:] < kept[:-1])):
         places = np.arange(len(times)) if isinstance(rows, slice) else rows
         rows = places[np.argsort(kept, kind="stable")]
-    taken = tuple(
-        Measure(m.values[rows], None if m.players is None else m.players[rows], m.largest)
-        for m in measures
-    )
+    whole = isinstance(rows, slice)
+    taken = tuple(measures) if whole else tuple(_take(m, rows) for m in measures)
     return Incoming(table.take(rows), taken, times[rows], latest, int(np.sum(~on_time)))
 
 

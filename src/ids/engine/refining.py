@@ -66,7 +66,7 @@ def _merge(
     merged = Summaries(summaries.scale, len(fresh.names))
     delta = np.zeros((fresh.width, summaries.scale.words), np.int64)
     summaries.reserve(old.width)
-    for atom in old.refinement.live():
+    for atom in old.live:
         row = int(mapping[atom])
         add_rows(delta[row : row + 1], summaries.atoms[atom : atom + 1], merged.scale.layout)
     merged.add(delta, np.arange(fresh.width), fresh.holds())

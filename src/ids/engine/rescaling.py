@@ -8,7 +8,6 @@ import numpy.typing as npt
 from ids.engine.core import Core
 from ids.engine.incoming import Incoming
 from ids.engine.refining import recount
-from ids.engine.rows import Measure
 from ids.errors import StateError
 from ids.model.scale import DIGIT_BITS, Scale
 from ids.predicates.truth import measure
@@ -19,45 +18,41 @@ __all__ = ["accommodate", "ease"]
 
 Floats = npt.NDArray[np.float64]
 
-_MARGIN = 8  # bits of head-room over the first batch's largest value
-_FINE = -4096  # below the last bit of every double
+_MARGIN = 8  # bits of head-room over the largest value
 
 
 def accommodate(core: Core, incoming: Incoming, degree: int) -> None:
     """Make every measure's scale fit the rows that are coming, so that each is summed exactly.
 
-    Where no scale holds both the largest value and the last bit of the smallest, a window with
-    its raw rows rounds the small ones until the large ones have left (``ease``); one without
-    refuses the batch, and nothing changes.
+    Where no scale holds both the largest value and the last bit of the smallest, a window that
+    retains its raw rows rounds the small ones until the large ones have left (``ease``); one that
+    does not refuses the batch, and nothing changes.
     """
     for number, one in enumerate(incoming.measures, start=1):
         if number == len(core.measures):
-            _append(core, _fitting(core, one.values, one.largest, degree))
+            scale = _fitted(core, number, one.values, degree)
+            first = core.measures[0]
+            core.measures.append(Summaries(scale, len(first.marginals), len(first.atoms)))
             continue
         old = core.measures[number].scale
         if not old.digits:
             continue
-        wider = widen(old, one.largest, lowest_bit(one.values, grid(old)))
+        rounds = number in core.rounded
+        lowest = grid(old) if rounds else lowest_bit(one.values, grid(old))
+        wider = widen(old, one.largest, lowest)
         if wider is None:
-            _refit(core, number, one)
+            _refit(core, number, one.values)
         elif wider != old:
             _widen(core, number, wider)
 
 
 def ease(core: Core) -> None:
-    """After expiry: rows that had to be rounded get their bits back once there is room."""
-    for number in sorted(core.rounded):
-        _refit(core, number, Measure(np.zeros(0), None, 0.0))
-
-
-def _append(core: Core, scale: Scale) -> None:
-    first = core.measures[0]
-    core.measures.append(Summaries(scale, len(first.marginals), len(first.atoms)))
-
-
-def _fitting(core: Core, values: Floats, largest: float, degree: int) -> Scale:
-    scale = fit(values, largest, degree, margin=_MARGIN, lowest=lowest_bit(values, _FINE))
-    return scale
+    """Give rounded rows their bits back, once every value that needed the top digit has left."""
+    for number in sorted(core.rounded & core.relieved):
+        assert core.retained is not None
+        if not len(core.retained) or not core.retained.rows[f"digits {number}"][:, 0].any():
+            _refit(core, number, np.zeros(0))
+    core.relieved.clear()
 
 
 def _widen(core: Core, number: int, scale: Scale) -> None:
@@ -68,3 +63,41 @@ def _widen(core: Core, number: int, scale: Scale) -> None:
     if core.retained is not None and len(core.retained):
         digits = core.retained.rows[f"digits {number}"]
         core.retained.rows.put(f"digits {number}", np.pad(digits, ((0, 0), (top, below))))
+
+
+def _refit(core: Core, number: int, coming: Floats) -> None:
+    """No digit left to add: choose a scale for the rows inside and those coming, and cut anew."""
+    inside = np.zeros(0)
+    if core.rows:
+        if core.retained is None or not core.has_raw:
+            raise _too_far_apart(coming)
+        inside, players = measure(core.schema.measures[number - 1], core.retained.table())
+        inside = inside if players is None else np.where(players, inside, 0.0)
+    old = core.measures[number].scale
+    scale = _fitted(core, number, np.concatenate([inside, coming]), old.degree)
+    if scale == old:
+        return
+    core.measures[number] = Summaries(scale, len(core.measures[0].marginals))
+    if core.rows and core.retained is not None:
+        core.retained.rows.put(f"digits {number}", core.measures[number].cut(inside))
+    recount(core)
+
+
+def _fitted(core: Core, number: int, values: Floats, degree: int) -> Scale:
+    """A scale for these values alone; notes whether it rounds some of them."""
+    largest = float(np.abs(values).max(initial=0.0))
+    lowest = lowest_bit(values)
+    scale = fit(values, largest, degree, margin=_MARGIN, lowest=lowest)
+    rounds = bool(scale.digits and grid(scale) > lowest)
+    if rounds and not core.has_raw:
+        raise _too_far_apart(values)
+    core.rounded = core.rounded | {number} if rounds else core.rounded - {number}
+    return scale
+
+
+def _too_far_apart(values: Floats) -> StateError:
+    largest = float(np.abs(values).max(initial=0.0))
+    return StateError(
+        f"values up to {largest:g} are too far from others in magnitude to be summed exactly; "
+        "filter them upstream, or make the engine with retain=True. Nothing changed"
+    )

@@ -12,7 +12,7 @@ from ids.errors import DataError
 from ids.kernels.survey import survey
 from ids.model.expression import Expression
 from ids.model.rendering import render
-from ids.model.table import ColumnData, Table
+from ids.model.table import ColumnData, Kind, Table
 from ids.plan import SelectPlan
 from ids.predicates.truth import measure, truth
 from ids.source import Source
@@ -46,7 +46,7 @@ class Prepared:
 
 def prepare(plan: SelectPlan, source: Source, set_aside: BadRows | None) -> Prepared:
     """Read the columns a plan asks for and bring their rows into window order."""
-    table = source.read(plan.columns)
+    table = _read(plan, source)
     rows: npt.NDArray[np.int64] | None = None
     if plan.where is not None:
         kept = truth(plan.where, table) == 1
@@ -59,7 +59,7 @@ def prepare(plan: SelectPlan, source: Source, set_aside: BadRows | None) -> Prep
         original = bad if rows is None else rows[bad]
         if set_aside is None:
             raise DataError(
-                f"{reasons[0]} in {source.where(int(original[0]))} of {plan.table}; "
+                f"{reasons[0]} in {plan.table}, {source.where(int(original[0]))}; "
                 "leave such rows out with WHERE, or set them aside with --bad-rows DIR"
             )
         set_aside(source, original, reasons)
@@ -75,6 +75,16 @@ def prepare(plan: SelectPlan, source: Source, set_aside: BadRows | None) -> Prep
         table = table.take(ordering.rows)
         measures = [None if m is None else _take(m, ordering.rows) for m in measures]
     return Prepared(table, tuple(measures), ordering)
+
+
+def _read(plan: SelectPlan, source: Source) -> Table:
+    """The columns of the plan; an event time of no type is a timestamp nobody gave."""
+    table = source.read(plan.columns)
+    name = plan.order_by[0]
+    if name in source.untyped:
+        nobody = np.zeros(table.rows, np.bool_)
+        table.columns[name] = ColumnData(Kind.TIME, np.zeros(table.rows, np.int64), nobody)
+    return table
 
 
 def _take(one: Measure, rows: npt.NDArray[np.int64]) -> Measure:
@@ -100,16 +110,17 @@ def _find_bad(
     plan: SelectPlan, table: Table, measures: list[Measure | None]
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
     """The rows no window can take, ascending, and why each of them."""
-    reasons: dict[int, str] = {}
-    event_time: ColumnData = table.columns[plan.order_by[0]]
+    faults: list[tuple[Mask, str]] = []
+    event_time = table.columns[plan.order_by[0]]
     if event_time.valid is not None:
-        for row in np.flatnonzero(~event_time.valid):
-            reasons[int(row)] = f"NULL event time {plan.order_by[0]!r}"
+        faults.append((~event_time.valid, f"NULL event time {plan.order_by[0]!r}"))
     for expression, one in zip(plan.measures, measures, strict=True):
-        if one is None or expression is None or survey(one.values)[0] < 0:
-            continue
-        for row in np.flatnonzero(~np.isfinite(one.values)):
-            value = "NaN" if np.isnan(one.values[row]) else "an infinite value"
-            reasons.setdefault(int(row), f"{value} of {render(expression)!r}")
-    bad = sorted(reasons)
-    return np.array(bad, dtype=np.int64), [reasons[row] for row in bad]
+        if one is not None and expression is not None and survey(one.values)[0] >= 0:
+            text = render(expression)
+            faults.append((np.isnan(one.values), f"NaN of {text!r}"))
+            faults.append((np.isinf(one.values), f"an infinite value of {text!r}"))
+    first = np.zeros(table.rows if faults else 0, np.int64)
+    for number, (mask, _) in reversed(list(enumerate(faults, start=1))):
+        first[mask] = number
+    bad = np.flatnonzero(first)
+    return bad, [faults[number - 1][1] for number in first[bad]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from ids.games import GAMES
 from ids.language import parse
 from ids.model.query import Drop, Explain, Register, Select, Show, Statement
 from ids.model.rendering import render
-from ids.plan import Registry, explain, plan_select
+from ids.model.table import Kind
+from ids.plan import Registry, SelectPlan, explain, plan_select
 from ids.source import Source, open_table
 
 __all__ = ["Result", "run_script", "sql"]
@@ -61,26 +63,52 @@ def run_script(
     statements = parse(script, games=tuple(GAMES))
     sources = _Sources(tables)
     registry = Registry()
+    found: dict[str, dict[int, str]] = {}
     for statement in statements:
         match statement:
             case Register():
-                sources.check(statement.table, statement)
+                source = sources.of(statement)
                 registry.register(statement)
-                if statement.table.lower() in sources:
-                    registry.bound(statement.table, sources[statement.table].schema)
+                with _unsupported_named(source):
+                    registry.bound(statement.table, _kinds(source))
             case Drop():
                 registry.drop(statement)
             case Show():
                 yield Result(statement, _predicates(registry))
             case Explain(select):
-                plan = plan_select(select, sources.of(select).schema, registry)
+                plan = _plan(select, sources.of(select), registry)
                 yield Result(statement, pa.table({"plan": explain(plan)}))
             case Select():
                 source = sources.of(statement)
-                plan = plan_select(statement, source.schema, registry)
-                aside = None if bad_rows is None else Aside(Path(bad_rows), statement.table)
+                plan = _plan(statement, source, registry)
+                aside = None
+                if bad_rows is not None:
+                    reasons = found.setdefault(statement.table.lower(), {})
+                    aside = Aside(Path(bad_rows), statement.table, reasons)
                 table = run_select(plan, source, aside, progress)
                 yield Result(statement, table, 0 if aside is None else aside.rows)
+
+
+def _plan(select: Select, source: Source, registry: Registry) -> SelectPlan:
+    with _unsupported_named(source):
+        return plan_select(select, _kinds(source), registry)
+
+
+def _kinds(source: Source) -> dict[str, Kind | None]:
+    return {**source.schema, **dict.fromkeys(source.untyped)}
+
+
+@contextmanager
+def _unsupported_named(source: Source) -> Iterator[None]:
+    """A column that is there, but of a type IDS does not read, is no unknown column."""
+    try:
+        yield
+    except UnknownNameError as error:
+        for name, what in source.unsupported.items():
+            if error.kind == "column" and name.lower() == error.name.lower():
+                hint = "IDS reads numbers, text, booleans and timestamps"
+                raise ScriptError(f"column {name!r} is {what}", error.at, hint) from error
+        raise
 
 
 def _predicates(registry: Registry) -> pa.Table:
@@ -101,23 +129,13 @@ class _Sources:
         self._tables = {name.lower(): (name, data) for name, data in tables.items()}
         self._open: dict[str, Source] = {}
 
-    def __contains__(self, name: str) -> bool:
-        return name.lower() in self._tables
-
-    def __getitem__(self, name: str) -> Source:
-        folded = name.lower()
+    def of(self, statement: Register | Select) -> Source:
+        """The table a statement speaks of; one nobody gave is refused."""
+        folded = statement.table.lower()
+        if folded not in self._tables:
+            known = [given for given, _ in self._tables.values()]
+            raise UnknownNameError("table", statement.table, known, statement.at)
         if folded not in self._open:
             given, data = self._tables[folded]
             self._open[folded] = open_table(data, given)
         return self._open[folded]
-
-    def check(self, name: str, statement: Register | Select) -> None:
-        """Refuse a table nobody gave."""
-        if name not in self:
-            known = [given for given, _ in self._tables.values()]
-            raise UnknownNameError("table", name, known, statement.at)
-
-    def of(self, select: Select) -> Source:
-        """The table a SELECT reads."""
-        self.check(select.table, select)
-        return self[select.table]

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from ids.errors import ScriptError
 
-__all__ = ["Changelog", "CountWindow", "TimeWindow", "microseconds"]
+__all__ = ["Changelog", "CountWindow", "TimeWindow", "microseconds", "span"]
 
 _UNITS = {
     "microsecond": 1,
@@ -19,6 +19,7 @@ _UNITS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
+_SPOKEN = [unit for unit in _UNITS if unit != "week"]
 
 
 def microseconds(span: str | timedelta | int, unit: str | None = None) -> int:
@@ -38,6 +39,17 @@ def microseconds(span: str | timedelta | int, unit: str | None = None) -> int:
     if not pairs or rest:
         raise ScriptError(f"not a span of time: {span!r}", hint="write it as '10 minutes'")
     return sum(_whole(number, name) for number, name in pairs)
+
+
+def span(duration: int) -> str:
+    """Microseconds as a person says them, in the largest unit that is whole.
+
+    >>> span(600_000_000), span(5_400_000_000), span(86_400_000_000), span(1_500)
+    ('10 minutes', '90 minutes', '1 day', '1,500 microseconds')
+    """
+    unit = max((u for u in _SPOKEN if duration % _UNITS[u] == 0), key=lambda u: _UNITS[u])
+    count = duration // _UNITS[unit]
+    return f"{count:,} {unit}" + ("" if count == 1 else "s")
 
 
 def _factor(unit: str) -> int:
@@ -92,7 +104,8 @@ class TimeWindow:
             raise ScriptError("a time window and its slide must be longer than nothing")
         if self.slide is not None and self.duration % self.slide:
             raise ScriptError(
-                f"a slide of {self.slide} µs does not divide the window of {self.duration} µs",
+                f"a slide of {span(self.slide)} does not divide the window of "
+                f"{span(self.duration)}",
                 hint="choose a slide that does",
             )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ids.model.expression import And, Expression, Name, Not, Or, children
 from ids.model.table import Kind
-from ids.plan.select import mechanism_of
+from ids.plan.select import mechanism_of, registered_as
 from ids.predicates.binding import bind_predicate
 
 __all__ = ["Path", "choose", "over_names"]
@@ -36,11 +36,10 @@ def choose(
     predicate: Expression, registered: Mapping[str, Expression], schema: Mapping[str, Kind]
 ) -> Path:
     """Registered, then compositional; anything that reads a column is put to the rows."""
-    mechanism = mechanism_of(predicate, registered)
+    mechanism = mechanism_of(predicate, registered, schema)
     if mechanism == "marginal":
         assert isinstance(predicate, Name)
-        exact = next(n for n in registered if n.lower() == predicate.name.lower())
-        return Path("marginal", name=exact)
+        return Path("marginal", name=registered_as(predicate.name, registered, schema))
     if mechanism == "compositional":
         return Path("compositional", condition=over_names(predicate, registered))
     return Path("scan", condition=bind_predicate(predicate, schema, registered))

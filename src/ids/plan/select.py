@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ids.errors import ScriptError, UnknownNameError
 from ids.games import Game, find
 from ids.model.expression import And, Expression, Literal, Name, Not, Or, children, columns_of
-from ids.model.query import Item, ItemKind, Select
+from ids.model.query import Aggregate, Item, ItemKind, Select
 from ids.model.rendering import render
 from ids.model.table import Kind
 from ids.model.window import CountWindow, TimeWindow
 from ids.plan.registry import Registry
 from ids.predicates.binding import bind, bind_measure, bind_predicate
+from ids.predicates.kinds import noun
 
-__all__ = ["PlannedItem", "SelectPlan", "explain", "mechanism_of", "plan_select", "resolve"]
+__all__ = ["PlannedItem", "SelectPlan", "mechanism_of", "plan_select", "registered_as", "resolve"]
+
+Schema = Mapping[str, Kind | None]
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedItem:
-    """One item: its game over measure number ``measure``, its predicate number ``predicate``."""
+    """One item: its game over measure number ``measure``, its predicate number ``predicate``.
+
+    ``asked`` is the predicate as the query names it, before registered names are written out.
+    """
 
     kind: ItemKind
     game: Game
@@ -29,6 +35,7 @@ class PlannedItem:
     name: str
     parts: tuple[str, ...]
     mechanism: str
+    asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,79 +69,94 @@ class SelectPlan:
         return tuple(dict.fromkeys(read))
 
 
-def plan_select(select: Select, schema: Mapping[str, Kind], registry: Registry) -> SelectPlan:
-    """Bind a SELECT to its table's columns and registered predicates."""
-    registered = registry.bound(select.table, schema)
-    measures: dict[Expression | None, int] = {}
-    predicates: dict[Expression, int] = {}
-    items = []
-    for number, item in enumerate(select.items, start=1):
-        items.append(_plan_item(item, number, schema, registered, measures, predicates))
-    degrees = [0] * len(measures)
+def plan_select(select: Select, schema: Schema, registry: Registry) -> SelectPlan:
+    """Bind a SELECT to its table's columns and registered predicates.
+
+    A column without a kind holds nothing, and may stand wherever NULL may.
+    """
+    planner = _Planner(select, schema, registry.bound(select.table, schema))
+    items = tuple(planner.item(item, number) for number, item in enumerate(select.items, start=1))
+    degrees = [0] * len(planner.measures)
     for planned in items:
         degrees[planned.measure] = max(degrees[planned.measure], planned.game.degree)
-    where = select.where
-    order_by = tuple(resolve(name, schema, select) for name in select.window.order_by)
-    if isinstance(select.window.frame, TimeWindow) and schema[order_by[0]] is not Kind.TIME:
-        raise ScriptError(
-            f"RANGE needs a timestamp to order by; {order_by[0]!r} is {schema[order_by[0]].value}",
-            select.window.at,
-            "order by the event time, or use ROWS",
-        )
     return SelectPlan(
         table=select.table,
-        items=tuple(items),
-        measures=tuple(measures),
+        items=items,
+        measures=tuple(planner.measures),
         degrees=tuple(degrees),
-        predicates=tuple(predicates),
-        where=None if where is None else bind_predicate(where, schema, registered),
-        order_by=order_by,
+        predicates=tuple(planner.predicates),
+        where=None if select.where is None else planner.condition(select.where),
+        order_by=planner.order_by(),
         partition_by=tuple(resolve(n, schema, select) for n in select.window.partition_by),
         window=select.window.frame,
         final=select.emit.value == "FINAL",
     )
 
 
-def _plan_item(
-    item: Item,
-    number: int,
-    schema: Mapping[str, Kind],
-    registered: Mapping[str, Expression],
-    measures: dict[Expression | None, int],
-    predicates: dict[Expression, int],
-) -> PlannedItem:
-    if item.approximate is not None:
-        raise ScriptError(
-            "APPROXIMATE answers are not available in this version",
-            item.approximate.at,
-            "leave the clause out: the exact answer costs no more in a continuous query",
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """One SELECT being bound; measures and predicates are numbered as they are met."""
+
+    select: Select
+    schema: Schema
+    registered: Mapping[str, Expression]
+    measures: dict[Expression | None, int] = field(default_factory=dict)
+    predicates: dict[Expression, int] = field(default_factory=dict)
+
+    def condition(self, expression: Expression) -> Expression:
+        return bind_predicate(expression, self.schema, self.registered, table=self.select.table)
+
+    def item(self, item: Item, number: int) -> PlannedItem:
+        if item.approximate is not None:
+            raise ScriptError(
+                "APPROXIMATE answers are not available in this version",
+                item.approximate.at,
+                "leave the clause out: the exact answer costs no more in a continuous query",
+            )
+        predicate, mechanism, asked = None, "aggregate", ""
+        if item.predicate is not None:
+            condition = self.condition(item.predicate)
+            predicate = self.predicates.setdefault(condition, len(self.predicates))
+            mechanism = mechanism_of(item.predicate, self.registered, self.schema)
+            asked = render(item.predicate)
+        return PlannedItem(
+            kind=item.kind,
+            game=find(item.aggregate.function),
+            measure=self._measure(item.aggregate),
+            predicate=predicate,
+            name=item.alias or f"expr_{number}",
+            parts=item.parts,
+            mechanism=mechanism,
+            asked=asked,
         )
-    argument = item.aggregate.argument
-    # counting asks only whether there is a value, of whatever kind
-    binding = bind if item.aggregate.function == "COUNT" else bind_measure
-    bound = None if argument is None else binding(argument, schema)
-    measure = measures.setdefault(bound, len(measures))
-    predicate = None
-    mechanism = "aggregate"
-    if item.predicate is not None:
-        condition = bind_predicate(item.predicate, schema, registered)
-        predicate = predicates.setdefault(condition, len(predicates))
-        mechanism = mechanism_of(item.predicate, registered)
-    return PlannedItem(
-        kind=item.kind,
-        game=find(item.aggregate.function),
-        measure=measure,
-        predicate=predicate,
-        name=item.alias or f"expr_{number}",
-        parts=item.parts,
-        mechanism=mechanism,
-    )
+
+    def _measure(self, aggregate: Aggregate) -> int:
+        bound = None
+        if aggregate.argument is not None:
+            # counting asks only whether there is a value, of whatever kind
+            binding = bind if aggregate.function == "COUNT" else bind_measure
+            bound = binding(aggregate.argument, self.schema, table=self.select.table)
+        return self.measures.setdefault(bound, len(self.measures))
+
+    def order_by(self) -> tuple[str, ...]:
+        window = self.select.window
+        names = tuple(resolve(name, self.schema, self.select) for name in window.order_by)
+        kind = self.schema[names[0]]
+        if isinstance(window.frame, TimeWindow) and kind not in (Kind.TIME, None):
+            raise ScriptError(
+                f"RANGE needs a timestamp to order by, {names[0]!r} is {noun(kind)}",
+                window.at,
+                "order by the event time, or use ROWS",
+            )
+        return names
 
 
-def mechanism_of(predicate: Expression, registered: Iterable[str]) -> str:
+def mechanism_of(
+    predicate: Expression, registered: Iterable[str], schema: Iterable[str] = ()
+) -> str:
     """How a predicate is answered: ``marginal``, ``compositional`` or ``inline``."""
-    known = {name.lower() for name in registered}
-    if isinstance(predicate, Name) and predicate.name.lower() in known:
+    known, columns = tuple(registered), frozenset(schema)
+    if isinstance(predicate, Name) and registered_as(predicate.name, known, columns):
         return "marginal"
     stack = [predicate]
     while stack:
@@ -142,55 +164,35 @@ def mechanism_of(predicate: Expression, registered: Iterable[str]) -> str:
         if isinstance(node, And | Or | Not):
             stack.extend(children(node))
         elif not (
-            (isinstance(node, Name) and node.name.lower() in known)
+            (isinstance(node, Name) and registered_as(node.name, known, columns))
             or (isinstance(node, Literal) and isinstance(node.value, bool | None))
         ):
             return "inline"
     return "compositional"
 
 
-def resolve(name: str, schema: Mapping[str, Kind], select: Select) -> str:
-    """A column's exact spelling: as written, or the one that differs only in case."""
-    if name in schema:
+def registered_as(name: str, registered: Iterable[str], schema: Iterable[str]) -> str | None:
+    """The registered predicate a name means, if it means one.
+
+    Binding's own order: spelled exactly, a column spelled exactly, then whatever the case.
+    """
+    known = tuple(registered)
+    if name in known:
         return name
-    folded = [column for column in schema if column.lower() == name.lower()]
-    if len(folded) != 1:
-        raise UnknownNameError("column", name, schema, select.window.at)
-    return folded[0]
+    if name in schema:
+        return None
+    return next((each for each in known if each.lower() == name.lower()), None)
 
 
-def explain(plan: SelectPlan) -> list[str]:
-    """The plan in words, one line a step, in the order a row meets them."""
-    lines = [f"read {plan.table}: {', '.join(plan.columns)}"]
-    if plan.where is not None:
-        lines.append(f"keep rows where {render(plan.where)}")
-    lines.append(_window_line(plan))
-    lines.append(f"refine by {len(plan.predicates)} predicates into atoms")
-    lines += [f"  bit {k}: {render(p)}" for k, p in enumerate(plan.predicates)]
-    for measure, degree in zip(plan.measures, plan.degrees, strict=True):
-        what = "rows" if measure is None else render(measure)
-        kept = ["m", "A", "B"][: degree + 1] if degree <= 2 else ["m", f"P_1 … P_{degree}"]
-        lines.append(f"sum {what}: {', '.join(kept)} per atom, exactly")
-    lines += [_item_line(item, plan) for item in plan.items]
-    lines.append("emit the last answer" if plan.final else "emit every answer")
-    return lines
-
-
-def _window_line(plan: SelectPlan) -> str:
-    window = plan.window
-    if isinstance(window, CountWindow):
-        frame = f"the {window.size:,} most recent rows, every {window.slide:,}"
-    else:
-        frame = f"({window.duration:,} µs] of rows, every {window.slide:,} µs"
-    keys = f", for each {', '.join(plan.partition_by)}" if plan.partition_by else ""
-    return f"window by {', '.join(plan.order_by)}: {frame}{keys}"
-
-
-def _item_line(item: PlannedItem, plan: SelectPlan) -> str:
-    measure = plan.measures[item.measure]
-    over = "*" if measure is None else render(measure)
-    line = f"{item.name} = {item.kind.value} {item.game.name}({over})"
-    if item.predicate is None:
-        return f"{item.name} = {item.game.name}({over}) of the window"
-    parts = f" with {', '.join(item.parts).lower()}" if item.parts else ""
-    return f"{line}, bit {item.predicate}, {item.mechanism}, exact{parts}"
+def resolve(name: str, schema: Iterable[str], select: Select) -> str:
+    """A column's exact spelling: as written, or the one that differs only in case."""
+    columns = tuple(schema)
+    if name in columns:
+        return name
+    alike = [column for column in columns if column.lower() == name.lower()]
+    if len(alike) > 1:
+        hint = "write " + " or ".join(sorted(alike))
+        raise ScriptError(f"{name!r} is ambiguous in {select.table}", select.window.at, hint)
+    if not alike:
+        raise UnknownNameError("column", name, columns, select.window.at)
+    return alike[0]

@@ -51,6 +51,11 @@ class Cells:
         return True
 
     @property
+    def fixed(self) -> bool:
+        """Whether a row's number depends on nothing but its classes."""
+        return not self._interners
+
+    @property
     def size(self) -> int:
         """Every number given so far is below it."""
         return self._interners[-1].count if self._interners else prod(self._radix)

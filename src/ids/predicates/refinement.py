@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,7 @@ from ids.kernels.cells import link, look_up, unlink
 from ids.model.expression import Expression
 from ids.model.table import ColumnData, Kind, Table
 from ids.predicates.cells import Cells
-from ids.predicates.factors import rows_as_bytes
+from ids.predicates.factors import Reading, rows_as_bytes
 from ids.predicates.interning import Numbers
 from ids.predicates.splitting import Split, split
 from ids.predicates.truth import truth
@@ -24,6 +26,8 @@ Ids = npt.NDArray[np.uint32]
 _CAPACITY = 16
 # Rows at a time: their cells stay in the cache, and a first batch meets its cells early.
 _ROWS = 2**16
+# From so many blocks on, threads are worth their start.
+_FEW = 4
 
 
 class Refinement:
@@ -60,13 +64,18 @@ class Refinement:
         if self._cells.fit([factor.classes for factor in factors], live):
             self._forget_cells()
         atoms = np.empty(table.rows, np.int32)
-        for start in range(0, table.rows, _ROWS):
-            rows = slice(start, min(start + _ROWS, table.rows))
-            cells = self._cells.number(readings, rows)
-            self._reserve_cells(self._cells.size)
-            if look_up(cells, self._atom_of_cell, atoms[rows]):
-                self._meet(np.unique(cells[atoms[rows] < 0]))
-                look_up(cells, self._atom_of_cell, atoms[rows])
+        blocks = [slice(at, min(at + _ROWS, table.rows)) for at in range(0, table.rows, _ROWS)]
+        for rows in blocks[:1]:
+            self._place(readings, rows, atoms[rows])
+        if len(blocks) > _FEW and self._cells.fixed:
+            # the first block has met most cells; the others look theirs up side by side
+            with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+                missed = pool.map(lambda rows: self._find(readings, rows, atoms[rows]), blocks[1:])
+                blocks = blocks[:1] + [
+                    rows for rows, some in zip(blocks[1:], missed, strict=True) if some
+                ]
+        for rows in blocks[1:]:
+            self._place(readings, rows, atoms[rows])
         return atoms.view(np.uint32)
 
     def signature(self, atom: int) -> bytes:
@@ -77,6 +86,19 @@ class Refinement:
         """Which predicates hold on the atoms: bool[..., K]; NULL does not hold."""
         held: npt.NDArray[np.bool_] = self.truths[atoms] == 1
         return held
+
+    def _find(self, readings: list[Reading], rows: slice, atoms: npt.NDArray[np.int32]) -> int:
+        """Look the rows' atoms up; how many stand in a cell not met before."""
+        cells = self._cells.number(readings, rows)
+        self._reserve_cells(self._cells.size)
+        unseen: int = look_up(cells, self._atom_of_cell, atoms)
+        return unseen
+
+    def _place(self, readings: list[Reading], rows: slice, atoms: npt.NDArray[np.int32]) -> None:
+        """Look the rows' atoms up, and meet the cells not met before."""
+        if self._find(readings, rows, atoms):
+            self._meet(np.unique(self._cells.number(readings, rows)[atoms < 0]))
+            self._find(readings, rows, atoms)
 
     def live(self) -> npt.NDArray[np.int64]:
         """The atom numbers in use, ascending."""

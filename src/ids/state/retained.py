@@ -165,7 +165,7 @@ def _doubles(values: Array, valid: Array | None) -> bool:
     if values.dtype.kind == "f":
         return True
     here = values if valid is None else values[valid.astype(np.bool_)]
-    return not len(here) or bool(-(2**53) <= here.min() and here.max() <= 2**53)
+    return not len(here) or bool(here.min() >= -(2**53) and here.max() <= 2**53)
 
 
 def _as_type(values: Array, dtype: np.dtype[np.generic]) -> tuple[Array, npt.NDArray[np.bool_]]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ids.kernels.digits import cut
 from ids.model.scale import DIGIT_BITS, MAX_DIGITS, Scale
 
-__all__ = ["cut_column", "decode", "fit", "grid", "lowest_bit", "rescale", "widen"]
+__all__ = ["cut_column", "decode", "fit", "grid", "lowest_bit", "rescale", "widen", "within"]
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.int64]
@@ -67,19 +67,27 @@ def widen(scale: Scale, largest: float, lowest: int) -> Scale | None:
     )
 
 
-def lowest_bit(values: Floats, enough: int) -> int:
-    """An exponent such that every value is a whole multiple of 2**it; exact if below ``enough``."""
+def lowest_bit(values: Floats, enough: int | None = None) -> int:
+    """The exponent of the last bit set in any value, or a bound on it that is ``enough`` or more.
+
+    Costs a few passes; where the bound is enough, one.
+    """
     magnitudes = np.abs(values)
     magnitudes = magnitudes[magnitudes > 0]
     if not len(magnitudes):
-        return enough
+        return enough or 0
     bound = int(np.frexp(magnitudes.min())[1]) - _MANTISSA
-    if bound >= enough:
+    if enough is not None and bound >= enough:
         return bound
     fraction, exponent = np.frexp(magnitudes)
     whole = (fraction * 2.0**_MANTISSA).astype(np.int64)
     last = np.frexp((whole & -whole).astype(np.float64))[1] - 1
     return int((exponent + last).min()) - _MANTISSA
+
+
+def within(values: Floats, largest: float, scale: Scale) -> bool:
+    """Whether the scale holds every one of these values to its last bit."""
+    return widen(scale, largest, lowest_bit(values, grid(scale))) == scale
 
 
 def _some(values: Floats) -> Floats:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +13,7 @@ from ids.engine.rows import Measure, Prepared
 from ids.games import Attributed, Game, Moments, find
 from ids.kernels.dense import BLOCK, DENSE_ITEMS, DENSE_ROWS, Forms, dense
 from ids.kernels.replay import Rows
+from ids.kernels.threads import THREADS, side_by_side
 from ids.model.query import ItemKind
 from ids.plan import PlannedItem, SelectPlan
 from ids.state.scaling import fit
@@ -65,23 +64,22 @@ def answer_dense(
         atoms = np.where(measure.players, atoms, np.uint32(len(held)))
     inputs = Rows(atoms, measure.values)
 
-    def run(stretch: tuple[int, int], exponent: int) -> int:
-        first, stop = stretch
+    def run(part: tuple[tuple[int, int], int]) -> int:
+        (first, stop), exponent = part
         dense(inputs, member, window.size, starts, first, stop, exponent, forms, counts, out)
         return stop - first
 
     done = 0
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for size in pool.map(run, stretches, exponents):
-            done += size
-            if progress is not None:
-                progress(done, rows)
+    for size in side_by_side(run, list(zip(stretches, exponents, strict=True))):
+        done += size
+        if progress is not None:
+            progress(done, rows)
     return wanted.answers(out[:, :rows], counts)
 
 
 def _stretches(rows: int, window: int) -> list[tuple[int, int]]:
     """Emits in stretches long enough that summing the rows already inside is no matter."""
-    even = -(-rows // (os.cpu_count() or 1) // BLOCK) * BLOCK
+    even = -(-rows // THREADS // BLOCK) * BLOCK
     length = max(BLOCK, min(even, max(_STRETCH, 16 * window // BLOCK * BLOCK)))
     return [(at, min(at + length, rows)) for at in range(0, rows, length)]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +16,7 @@ from ids.engine.rows import Measure, Prepared
 from ids.games import Attributed, Game, attribute
 from ids.kernels.central import Centred, centre_block
 from ids.kernels.replay import Bounds, Cut, Lists, Rows, replay
+from ids.kernels.threads import THREADS, side_by_side
 from ids.model.query import ItemKind
 from ids.model.scale import Scale
 from ids.plan import PlannedItem, SelectPlan
@@ -77,12 +77,8 @@ def answer_measure(
                 progress(done, total)
 
     stretches = _stretches(emits)
-    if len(stretches) == 1:
-        _answer_stretch(job, *stretches[0], tick)
-    elif stretches:
-        with ThreadPoolExecutor(len(stretches)) as pool:
-            for future in [pool.submit(_answer_stretch, job, *s, tick) for s in stretches]:
-                future.result()
+    for _ in side_by_side(lambda stretch: _answer_stretch(job, *stretch, tick), stretches):
+        pass
     return job.answers
 
 
@@ -148,9 +144,9 @@ def _stretches(emits: EmitPlan) -> list[tuple[int, int]]:
     if count == 0:
         return []
     rows = int(emits.arrived[-1])
-    threads = max(1, min(os.cpu_count() or 1, (rows + count) // _ROWS_PER_THREAD))
+    threads = max(1, min(THREADS, (rows + count) // _ROWS_PER_THREAD))
     cuts = [count * k // threads for k in range(threads + 1)]
-    return [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
+    return [(a, b) for a, b in pairwise(cuts) if b > a]
 
 
 def _answer_stretch(job: _Job, start: int, stop: int, tick: object) -> None:

@@ -28,11 +28,15 @@ BadRows = Callable[[Source, npt.NDArray[np.int64], list[str]], None]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure's values in window order, its players, and the largest magnitude among them."""
+    """A measure's values in window order, its players, and the largest magnitude among them.
+
+    ``first_bad`` is the first row that is NaN or infinite, -1 where none is.
+    """
 
     values: Floats
     players: Mask | None
     largest: float
+    first_bad: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +106,8 @@ def evaluate_measure(expression: Expression, table: Table) -> Measure:
     values = np.ascontiguousarray(values)
     if players is not None:
         values = np.where(players, values, 0.0)
-    _, largest = survey(values)
-    return Measure(values, players, float(largest))
+    first_bad, largest = survey(values)
+    return Measure(values, players, float(largest), int(first_bad))
 
 
 def _find_bad(
@@ -115,7 +119,7 @@ def _find_bad(
     if event_time.valid is not None:
         faults.append((~event_time.valid, f"NULL event time {plan.order_by[0]!r}"))
     for expression, one in zip(plan.measures, measures, strict=True):
-        if one is not None and expression is not None and survey(one.values)[0] >= 0:
+        if one is not None and expression is not None and one.first_bad >= 0:
             text = render(expression)
             faults.append((np.isnan(one.values), f"NaN of {text!r}"))
             faults.append((np.isinf(one.values), f"an infinite value of {text!r}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,7 +61,7 @@ def run_script(
     progress: Progress | None = None,
 ) -> Iterator[Result]:
     """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
-    statements = parse(script, games=tuple(GAMES))
+    statements = _parsed(script, tuple(GAMES))
     sources = _Sources(tables)
     registry = Registry()
     found: dict[str, dict[int, str]] = {}
@@ -109,6 +110,10 @@ def _unsupported_named(source: Source) -> Iterator[None]:
                 hint = "IDS reads numbers, text, booleans and timestamps"
                 raise ScriptError(f"column {name!r} is {what}", error.at, hint) from error
         raise
+
+
+# A service runs the same few scripts again and again.
+_parsed = lru_cache(maxsize=64)(parse)
 
 
 def _predicates(registry: Registry) -> pa.Table:

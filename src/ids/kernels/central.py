@@ -112,7 +112,7 @@ def _power_sums(total, offset, layout, sums):
 
 @_inline
 def _second(total, offset, layout):
-    """Σ (y - offset)**2: each product of digits centred exactly in 128 bits, then added as pairs."""
+    """Σ (y - offset)**2: products of digits centred exactly in 128 bits, then added as pairs."""
     count = len(layout[0])
     second = (0.0, 0.0)
     word = 1 + count

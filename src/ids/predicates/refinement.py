@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 
 from ids.errors import StateError
 from ids.kernels.cells import link, look_up, unlink
+from ids.kernels.threads import side_by_side
 from ids.model.expression import Expression
 from ids.model.table import ColumnData, Kind, Table
 from ids.predicates.cells import Cells
@@ -69,11 +68,9 @@ class Refinement:
             self._place(readings, rows, atoms[rows])
         if len(blocks) > _FEW and self._cells.fixed:
             # the first block has met most cells; the others look theirs up side by side
-            with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-                missed = pool.map(lambda rows: self._find(readings, rows, atoms[rows]), blocks[1:])
-                blocks = blocks[:1] + [
-                    rows for rows, some in zip(blocks[1:], missed, strict=True) if some
-                ]
+            missed = side_by_side(lambda rows: self._find(readings, rows, atoms[rows]), blocks[1:])
+            again = [rows for rows, some in zip(blocks[1:], missed, strict=True) if some]
+            blocks = [*blocks[:1], *again]
         for rows in blocks[1:]:
             self._place(readings, rows, atoms[rows])
         return atoms.view(np.uint32)

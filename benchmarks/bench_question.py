@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,37 +36,61 @@ def bare(n: float, a: float, _b: float, m: float, a_p: float, _b_p: float) -> tu
 
 def main() -> None:
     """Measure, keep, show."""
-    base = _percentiles(lambda: bare(1e4, 5e5, 3e7, 1250.0, 7e4, 4e6))
-    rows = [("bare Python function", "", base)]
+    rows: list[Row] = []
+    engine, batch = _engine(64)
+    base = _after_slides(engine, batch, lambda: bare(1e4, 5e5, 3e7, 1250.0, 7e4, 4e6))
+    rows.append(Row("bare Python function, after a slide", 0, *base, 1.0))
     for k in (1, 4, 16, 64):
         engine, batch = _engine(k)
-        rows.append((f"registered, K = {k}", engine.atoms, _asked(engine, batch, "p0")))
-    repeated = _percentiles(lambda: engine.attribute("AVG", "p0"))
-    rows.append(("registered, asked again", engine.atoms, repeated))
+        asked = _after_slides(engine, batch, partial(engine.attribute, "AVG", "p0"))
+        rows.append(Row(f"registered, after a slide, K = {k}", engine.atoms, *asked, base[0]))
     for k in (2, 6, 10):
         engine, batch = _overlapping(k)
-        predicate = " OR ".join(f"p{i}" for i in range(k))
-        rows.append((f"compositional, K = {k}", engine.atoms, _asked(engine, batch, predicate)))
+        either = partial(engine.attribute, "AVG", " OR ".join(f"p{i}" for i in range(k)))
+        asked = _after_slides(engine, batch, either)
+        rows.append(Row(f"compositional, after a slide, K = {k}", engine.atoms, *asked, base[0]))
+    again = _in_a_row(lambda: bare(1e4, 5e5, 3e7, 1250.0, 7e4, 4e6))
+    rows.append(Row("bare Python function, again and again", 0, *again, 1.0))
+    for k in (1, 64):
+        engine, _ = _engine(k)
+        asked = _in_a_row(partial(engine.attribute, "AVG", "p0"))
+        rows.append(Row(f"registered, again and again, K = {k}", engine.atoms, *asked, again[0]))
     print("| question | live atoms | p50 | p99 | p50, relative |\n|---|---:|---:|---:|---:|")
-    for label, atoms, (p50, p99) in rows:
-        print(f"| {label} | {atoms} | {p50:.2f} µs | {p99:.2f} µs | {p50 / base[0]:.2f} × |")
-    found = [{"question": q, "atoms": a, "p50_us": p[0], "p99_us": p[1]} for q, a, p in rows]
+    for row in rows:
+        atoms = row.atoms or ""
+        ratio = row.p50 / row.base if row.base != 1.0 else 1.0
+        print(f"| {row.label} | {atoms} | {row.p50:.2f} µs | {row.p99:.2f} µs | {ratio:.2f} × |")
+    found = [
+        {"question": r.label, "atoms": r.atoms, "p50_us": r.p50, "p99_us": r.p99} for r in rows
+    ]
     write({"name": "question", "times": TIMES, "questions": found, **describe()})
 
 
-def _asked(engine: ids.Engine, batch: dict[str, object], predicate: str) -> tuple[float, float]:
+class Row(NamedTuple):
+    """A line of the table; ``base`` is the bare function's p50 under the same conditions."""
+
+    label: str
+    atoms: int
+    p50: float
+    p99: float
+    base: float
+
+
+def _after_slides(
+    engine: ids.Engine, batch: dict[str, object], work: Callable[[], object]
+) -> tuple[float, float]:
     """Each question follows a slide; only the question is on the clock."""
-    engine.attribute("AVG", predicate)
+    work()
     spent = []
     for _ in range(2_000):
         engine.ingest(batch)
         start = perf_counter()
-        engine.attribute("AVG", predicate)
+        work()
         spent.append(perf_counter() - start)
     return _of(spent)
 
 
-def _percentiles(work: Callable[[], object]) -> tuple[float, float]:
+def _in_a_row(work: Callable[[], object]) -> tuple[float, float]:
     spent = []
     for _ in range(TIMES):
         start = perf_counter()

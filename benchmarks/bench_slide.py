@@ -43,7 +43,7 @@ def main() -> None:
     )
     four = [_equals("region", "EU-West"), _equals("region", "US-East")]
     four += [_equals("tier", "premium"), _equals("tier", "standard")]
-    work = {
+    work: dict[str, Callable[[], object]] = {
         "IDS, the slide loop": stream.slide(four, WINDOW),
         LITERAL: literal,
         "IDS, from codes and values": stream.whole(four, WINDOW),
@@ -85,7 +85,7 @@ def _recount(stream: _Stream, predicates: list[Expression]) -> None:
 
 
 def _keep(name: str, work: dict[str, Callable[[], object]], **facts: object) -> None:
-    record = measure(name, work, rows=ROWS, **facts)
+    record = measure(name, work, rows=ROWS) | facts
     write(record)
     print(f"\n{name}\n\n{markdown(record)}")
 

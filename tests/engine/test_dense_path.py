@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ids
-from ids.engine import continuous, dense
+from ids.engine import dense
+from ids.engine.answers import Answers
 
 ITEMS = (
     "SHAPLEY_ATTRIBUTE(AVG(y), a WITH (SHARE, LIFT))",
@@ -26,14 +26,7 @@ ITEMS = (
 )
 
 
-@contextmanager
-def without_the_dense_path() -> Iterator[None]:
-    kept = continuous.answer_dense
-    continuous.answer_dense = lambda *_: None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        continuous.answer_dense = kept
+PATH = "ids.engine.continuous.answer_dense"
 
 
 def table(rows: int, seed: int, nulls: bool, keys: int, stress: bool) -> pa.Table:
@@ -82,7 +75,8 @@ def equal_to_the_bit(left: pa.Table, right: pa.Table) -> bool:
 def test_same_bits_as_the_general_path(rows, window, seed, nulls, keys, stress):  # type: ignore[no-untyped-def]
     data = table(rows, seed, nulls, keys, stress)
     answered = ids.sql(script(window, keys), w=data)
-    with without_the_dense_path():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PATH, lambda *_: None)
         general = ids.sql(script(window, keys), w=data)
     assert equal_to_the_bit(answered, general)
 
@@ -102,11 +96,13 @@ def test_stretches_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_the_dense_path_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    answered = []
-    kept = continuous.answer_dense
-    monkeypatch.setattr(
-        continuous, "answer_dense", lambda *given: answered.append(kept(*given)) or answered[-1]
-    )
+    answered: list[Answers | None] = []
+
+    def spy(*given: Any) -> Answers | None:
+        answered.append(dense.answer_dense(*given))
+        return answered[-1]
+
+    monkeypatch.setattr(PATH, spy)
     ids.sql(script(100, 1), w=table(3_000, 2, False, 1, False))
     assert answered[0] is not None
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ids.engine.core import Core
 from ids.errors import StateError
-from ids.games import Attributed, Game, Moments, attribute
+from ids.games import Attributed, Game, Moments, attribute, find
 from ids.kernels.central import Centred, ask, centre_block
 from ids.model.scale import Scale
 from ids.state.refined import Refined
@@ -25,12 +25,13 @@ _LARGEST_UNIT = 960  # a power of two that leaves the doubles room for sums of 2
 
 
 @lru_cache(maxsize=4096)
-def _weights(game: Game, players: int, exponent: int) -> npt.NDArray[np.float64]:
+def _weights(name: str, players: int, exponent: int) -> npt.NDArray[np.float64]:
     """What each moment weighs in the worth of a window of N = ``players``, then the slopes.
 
     An affine game is linear in (N, Σ y, mean, Σ (y - mean)²): a weight is the worth of a window
     that has that moment alone.
     """
+    game = find(name)
     unit = 2.0 ** (exponent * game.power)
     window = Moments.of(players, 0.0, 0.0, [players, 0.0, 0.0])
     base = float(game.worth(window))
@@ -49,7 +50,7 @@ def answer(summaries: Summaries, items: Words, row: int, game: Game) -> Triple:
     scale = summaries.scale
     if not game.affine or abs(scale.exponent * game.power) > _LARGEST_UNIT:
         return _total(summaries, _attributed(summaries, items[row : row + 1], game), game)
-    weights = _weights(game, int(summaries.window[0]), scale.exponent)
+    weights = _weights(game.name, int(summaries.window[0]), scale.exponent)
     found: Triple = ask(summaries.window, items, row, summaries.centre, scale.layout, weights)
     return found
 

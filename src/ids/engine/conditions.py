@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ids.engine.core import Core
 from ids.engine.refining import enumerate_targets
 from ids.model.expression import Expression, Name
 from ids.model.table import Kind
-from ids.plan.question import over_names
+from ids.plan.question import named_in, over_names
 from ids.predicates.binding import bind_predicate
 from ids.state.refined import Refined
 
-__all__ = ["bind_conditions", "bind_targets", "keep_to_the_limit"]
+__all__ = ["bind_conditions", "bind_targets", "keep_to_the_limit", "targets_of"]
 
 
 def bind_conditions(
@@ -25,14 +25,23 @@ def bind_conditions(
     return bound
 
 
-def _targets(core: Core, combinations: Mapping[str, Expression]) -> dict[str, Expression]:
-    """What stays when the atoms go: the registered names, and the combinations asked for."""
-    return {**{name: Name(name) for name in core.predicates}, **combinations}
+def targets_of(
+    registered: Iterable[str], combinations: Mapping[str, Expression]
+) -> dict[str, Expression]:
+    """What stays when the atoms go: the registered names, and the combinations of them."""
+    names = {name: Name(name) for name in registered}
+    known = {name.lower() for name in names}
+    usable = {
+        text: expression
+        for text, expression in combinations.items()
+        if known.issuperset(part.name.lower() for part in named_in(expression))
+    }
+    return {**names, **usable}
 
 
 def bind_targets(core: Core, combinations: Mapping[str, Expression]) -> dict[str, Expression]:
     """The targets over the table's columns."""
-    targets = _targets(core, combinations)
+    targets = targets_of(core.predicates, combinations)
     return {k: bind_predicate(e, core.schema.kinds, core.predicates) for k, e in targets.items()}
 
 
@@ -42,7 +51,7 @@ def keep_to_the_limit(core: Core, limit: int, combinations: Mapping[str, Express
         return False
     if len(core.membership.refinement.live()) <= limit:
         return False
-    targets = _targets(core, combinations)
+    targets = targets_of(core.predicates, combinations)
     named = {text: over_names(e, core.predicates) for text, e in targets.items()}
     enumerate_targets(core, bind_targets(core, combinations), named)
     return True

@@ -9,13 +9,18 @@ from threading import RLock
 
 from ids.engine.answering import residual, worth
 from ids.engine.checkpointing import read_core, write_core
-from ids.engine.conditions import bind_conditions, bind_targets, keep_to_the_limit
+from ids.engine.conditions import (
+    bind_conditions,
+    bind_targets,
+    keep_to_the_limit,
+    targets_of,
+)
 from ids.engine.core import Core, Words
 from ids.engine.expiry import expiring
 from ids.engine.incoming import Incoming, Schema, columns_needed, read_batch
 from ids.engine.memory import Memory, measure_memory
 from ids.engine.questions import Questions
-from ids.engine.refining import drop, refine
+from ids.engine.refining import drop, refine, refuse_unless_raw
 from ids.engine.rescaling import accommodate, ease
 from ids.engine.settings import Settings, Window
 from ids.errors import ScriptError, StateError, UnknownNameError
@@ -111,7 +116,10 @@ class Engine:
             if name.lower() in {known.lower() for known in self._conditions}:
                 raise ScriptError(f"predicate {name!r} is already registered", hint="drop it first")
             conditions = {**self._conditions, name: parsed}
+            if self._core is not None and not (self._core.rows or self._core.has_raw):
+                self._core = None  # nothing inside: the next batch begins anew
             if self._core is not None:
+                refuse_unless_raw(self._core)
                 refine(self._core, bind_conditions(conditions, self._core.schema.kinds))
             self._conditions = conditions
             self._keep_to_the_limit(self._core)
@@ -127,7 +135,7 @@ class Engine:
             if self._core is not None:
                 # others may be written with it
                 bind_conditions(conditions, self._core.schema.kinds)
-                drop(self._core, exact)
+                drop(self._core, exact, targets_of(conditions, self._combinations))
             self._conditions = conditions
             self._keep_to_the_limit(self._core)
             self._questions.refined()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from ids.state.refined import Refined
 from ids.state.retained import TAG
 from ids.state.summaries import Summaries
 
-__all__ = ["drop", "enumerate_targets", "recount", "refine"]
+__all__ = ["drop", "enumerate_targets", "recount", "refine", "refuse_unless_raw"]
 
 
 def recount(core: Core) -> None:
@@ -27,13 +27,17 @@ def recount(core: Core) -> None:
         core.membership.commit(core.measures, core.deltas(core.inside(), 1))
 
 
-def refine(core: Core, predicates: Mapping[str, Expression]) -> None:
-    """Refine by other predicates: every row inside is looked at once, exactly."""
-    if core.rows and not core.has_raw:
+def refuse_unless_raw(core: Core) -> None:
+    """A new predicate must be put to the rows inside; refused where they are not retained."""
+    if not core.has_raw:
         raise StateError(
             "a predicate registered mid-stream needs the rows inside, and this engine retains "
             "none; register it before the stream starts, or make the engine with retain=True"
         )
+
+
+def refine(core: Core, predicates: Mapping[str, Expression]) -> None:
+    """Refine by other predicates: every row inside is looked at once, exactly."""
     _retag(core, Refined(predicates))
     core.predicates = dict(predicates)
     recount(core)
@@ -45,11 +49,19 @@ def _retag(core: Core, membership: Refined | Enumerated) -> None:
     core.membership = membership
 
 
-def drop(core: Core, name: str) -> None:
-    """Drop a predicate: atoms that differed only in it become one; no row is looked at."""
+def drop(core: Core, name: str, targets: Collection[str]) -> None:
+    """Drop a predicate: atoms that differed only in it become one; no row is looked at.
+
+    Where the atoms were given up they come back if the rows can be asked, and else only
+    ``targets`` stay.
+    """
     predicates = {n: e for n, e in core.predicates.items() if n != name}
     if isinstance(core.membership, Enumerated):
-        refine(core, predicates)
+        if core.has_raw or not core.rows:
+            refine(core, predicates)
+        else:
+            _keep_targets(core, core.membership, targets)
+            core.predicates = predicates
         return
     old = core.membership
     fresh, mapping = old.without(name, predicates)
@@ -58,6 +70,16 @@ def drop(core: Core, name: str) -> None:
     core.measures = [_merge(s, old, mapping, fresh) for s in core.measures]
     core.membership = fresh
     core.predicates = predicates
+
+
+def _keep_targets(core: Core, old: Enumerated, targets: Collection[str]) -> None:
+    kept = [t for t, name in enumerate(old.names) if name in targets]
+    fresh = Enumerated({old.names[t]: old.targets[t] for t in kept})
+    if core.retained is not None and len(core.retained):
+        core.retained.rows.put(TAG, fresh.pack(old.unpack(core.retained.rows[TAG])[:, kept]))
+    for summaries in core.measures:
+        summaries.marginals = summaries.marginals[kept]
+    core.membership = fresh
 
 
 def _merge(

@@ -12,6 +12,7 @@ rounded away once per value, always the same way, so it cannot drift either.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 __all__ = ["DIGIT_BITS", "MAX_DEGREE", "MAX_DIGITS", "MAX_ROWS", "Layout", "Scale"]
 
@@ -44,14 +45,19 @@ class Scale:
 
         digits, pairs of digits, powers of 3 and more, and the words of each such power.
         """
-        pairs = self.digits * (self.digits + 1) // 2 if self.degree >= 2 else 0
-        powers = max(self.degree - 2, 0)
-        bits = self.degree * (DIGIT_BITS * self.digits + 1) + MAX_ROWS.bit_length()
-        words = bits // 64 + 1 if powers else 0
-        return (0,) * self.digits, (0,) * pairs, (0,) * powers, (0,) * words
+        return _layout(self.digits, self.degree)
 
     @property
     def words(self) -> int:
         """64-bit words of one summary: count, digit sums, products of digits, higher powers."""
         digits, pairs, powers, words = self.layout
         return 1 + len(digits) + 2 * len(pairs) + len(powers) * len(words)
+
+
+@cache
+def _layout(digits: int, degree: int) -> Layout:
+    pairs = digits * (digits + 1) // 2 if degree >= 2 else 0
+    powers = max(degree - 2, 0)
+    bits = degree * (DIGIT_BITS * digits + 1) + MAX_ROWS.bit_length()
+    words = bits // 64 + 1 if powers else 0
+    return (0,) * digits, (0,) * pairs, (0,) * powers, (0,) * words

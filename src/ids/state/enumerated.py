@@ -47,13 +47,18 @@ class Enumerated:
         """bool[n, t] as packed bits."""
         return np.packbits(held, axis=1)
 
+    def unpack(self, tags: Tags) -> npt.NDArray[np.bool_]:
+        """Tags as bool[n, t]."""
+        bits = np.unpackbits(tags.view(np.uint8), axis=1, count=len(self.targets))
+        return bits.astype(np.bool_)
+
     def tally(
         self, summaries: Summaries, tags: Tags, digits: Words, players: npt.NDArray[np.bool_],
         sign: int, into: Words | None,
     ) -> Words:  # fmt: skip
         """Signed rows of one measure: a delta for the window, then for each target."""
         count = len(self.targets)
-        bits = np.unpackbits(tags.view(np.uint8), axis=1, count=count).astype(np.bool_)
+        bits = self.unpack(tags)
         delta = into
         if delta is None:
             delta = np.zeros((count + 1, summaries.scale.words), np.int64)

@@ -24,14 +24,10 @@ class Summaries:
 
     def __init__(self, scale: Scale, predicates: int, atoms: int = 0) -> None:
         self.scale = scale
+        self.centre = _centre(scale)
         self.window: Words = np.zeros(scale.words, np.int64)
         self.marginals: Words = np.zeros((predicates, scale.words), np.int64)
         self.atoms: Words = np.zeros((atoms, scale.words), np.int64)
-
-    @property
-    def centre(self) -> Words:
-        """The scale's centre as the kernels take it."""
-        return np.array(self.scale.centre or (0,), dtype=np.int64)
 
     def cut(self, values: npt.NDArray[np.float64]) -> Words:
         """A column's digits under this measure's scale."""
@@ -78,3 +74,9 @@ class Summaries:
         self.marginals = rescale(self.marginals, old, scale)
         self.atoms = rescale(self.atoms, old, scale)
         self.scale = scale
+        self.centre = _centre(scale)
+
+
+def _centre(scale: Scale) -> Words:
+    """The scale's centre as the kernels take it."""
+    return np.array(scale.centre or (0,), dtype=np.int64)

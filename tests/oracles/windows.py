@@ -19,7 +19,7 @@ from ids.model.window import CountWindow, TimeWindow
 from tests.oracles.shapley import CLOSED, closed_form, shapley_values, worth
 from tests.oracles.three_valued import evaluate, nan
 
-__all__ = ["Number", "Window", "answer", "emits", "kept", "windows", "written_out"]
+__all__ = ["Number", "Window", "answer", "emits", "kept", "window_at", "windows", "written_out"]
 
 Row = Mapping[str, Any]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -117,9 +117,6 @@ def _time_windows(select: Select, frame: TimeWindow, rows: Sequence[Row]) -> Ite
         by_key.setdefault(_ranks(_key(select, row)), []).append(row)
     last = max((_up(_micros(row[time]), slide) for row in rows), default=0)
 
-    def inside(key: Any, t: int) -> list[Row]:
-        return [row for row in by_key[key] if t - duration < _micros(row[time]) <= t]
-
     spoken = {
         (instant, key)
         for key, mine in by_key.items()
@@ -128,9 +125,20 @@ def _time_windows(select: Select, frame: TimeWindow, rows: Sequence[Row]) -> Ite
         if instant <= last
     }
     for instant, key in sorted(spoken):
-        here = inside(key, instant)
-        at = EPOCH + instant * MICROSECOND
-        yield Window(_key(select, here[0]), at, here, inside(key, instant - slide))
+        yield window_at(select, by_key[key], EPOCH + instant * MICROSECOND)
+
+
+def window_at(select: Select, rows: Sequence[Row], instant: datetime) -> Window:
+    """The window of one key's rows at one instant, which is not empty: (t - d, t]."""
+    frame, time = select.window.frame, select.window.order_by[0]
+    assert isinstance(frame, TimeWindow)
+    assert frame.slide is not None
+
+    def inside(t: int) -> list[Row]:
+        return [row for row in rows if t - frame.duration < _micros(row[time]) <= t]
+
+    here = inside(_micros(instant))
+    return Window(_key(select, here[0]), instant, here, inside(_micros(instant) - frame.slide))
 
 
 def answer(select: Select, window: Window) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ids.errors import StateError
@@ -66,26 +66,31 @@ class Exact(NamedTuple):
 _lift_factor = cache(shapley.lift_factor)
 
 
+@lru_cache(maxsize=64)
+def _window(game: str, ys: tuple[float, ...]) -> tuple[Fraction, list[Fraction]]:
+    """v(W), and each row's deviation."""
+    exact = [Fraction(y) for y in ys]
+    N = len(ys)
+    mean = sum(exact, Fraction(0)) / N
+    if game == "COUNT":
+        return Fraction(N), [Fraction(0)] * N
+    if game in ("SUM", "AVG"):
+        return mean * (N if game == "SUM" else 1), [y - mean for y in exact]
+    squares = [(y - mean) ** 2 for y in exact]
+    whole = sum(squares, Fraction(0))
+    average = whole / N
+    rows = N if game == "VAR_POP" else N - 1
+    return whole / rows if rows else Fraction(0), [square - average for square in squares]
+
+
 def attributed(game: str, ys: Sequence[float], members: Sequence[int]) -> Exact:
     """``shapley.closed_form``, taken apart into share and lift."""
     if not ys:
         return Exact(Fraction(0), Fraction(0), Fraction(0), Fraction(0))
-    exact = [Fraction(y) for y in ys]
-    N, mean = len(ys), sum(exact) / len(ys)
-    spread = [(y - mean) ** 2 for y in exact]
-    worth, parts = {
-        "SUM": (sum(exact), [y - mean for y in exact]),
-        "COUNT": (Fraction(N), [Fraction(0)] * N),
-        "AVG": (mean, [y - mean for y in exact]),
-        "VAR_POP": (sum(spread) / N, [s - sum(spread) / N for s in spread]),
-        "VAR_SAMP": (
-            sum(spread) / (N - 1) if N > 1 else Fraction(0),
-            [s - sum(spread) / N for s in spread],
-        ),
-    }[game]
-    share = Fraction(len(members), N) * worth
-    lift = _lift_factor(game, N) * sum((parts[i] for i in members), Fraction(0))
-    return Exact(share + lift, share, lift, Fraction(worth))
+    worth, deviations = _window(game, tuple(ys))
+    share = Fraction(len(members), len(ys)) * worth
+    lift = _lift_factor(game, len(ys)) * sum((deviations[i] for i in members), Fraction(0))
+    return Exact(share + lift, share, lift, worth)
 
 
 def close(found: float, exact: Fraction, size: Fraction, relative: float = 1e-12) -> bool:

@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from ids.engine.answers import Answers
 from ids.engine.arrow import aligned_rows, room
-from ids.engine.rows import Measure, Prepared
+from ids.engine.rows import Prepared
 from ids.games import Attributed, Game, Moments, find
 from ids.kernels.dense import BLOCK, DENSE_ITEMS, DENSE_ROWS, Forms, dense
 from ids.kernels.replay import Rows
 from ids.kernels.threads import THREADS, side_by_side
 from ids.model.query import ItemKind
+from ids.model.scale import Scale
 from ids.plan import PlannedItem, SelectPlan
-from ids.state.scaling import fit
 from ids.window import CountEmits, EmitPlan
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def answer_dense(
     atoms: npt.NDArray[np.uint32],
     held: Bools,
     emits: EmitPlan,
+    scale: Scale,
     progress: Progress | None,
 ) -> Answers | None:
     """Every item over measure ``number``, or None where the general path must serve."""
@@ -47,13 +48,9 @@ def answer_dense(
         return None
     window, starts = emits.window, emits.starts
     rows = prepared.table.rows
-    if plan.degrees[number] > 1 or window.slide > 1 or window.size > DENSE_ROWS:
+    if scale.degree != 1 or scale.digits != 2 or window.slide > 1 or window.size > DENSE_ROWS:
         return None
     if rows < _SHORTEST_KEY * (len(starts) - 1):
-        return None
-    stretches = _stretches(rows, window.size)
-    exponents = _exponents(measure, stretches, window.size)
-    if exponents is None:
         return None
     wanted = _Wanted(items, predicates, number, measure.players is not None)
     forms = wanted.forms(min(window.size, rows))
@@ -64,13 +61,13 @@ def answer_dense(
         atoms = np.where(measure.players, atoms, np.uint32(len(held)))
     inputs = Rows(atoms, measure.values)
 
-    def run(part: tuple[tuple[int, int], int]) -> int:
-        (first, stop), exponent = part
-        dense(inputs, member, window.size, starts, first, stop, exponent, forms, counts, out)
+    def run(stretch: tuple[int, int]) -> int:
+        first, stop = stretch
+        dense(inputs, member, window.size, starts, first, stop, scale.exponent, forms, counts, out)
         return stop - first
 
     done = 0
-    for size in side_by_side(run, list(zip(stretches, exponents, strict=True))):
+    for size in side_by_side(run, _stretches(rows, window.size)):
         done += size
         if progress is not None:
             progress(done, rows)
@@ -82,18 +79,6 @@ def _stretches(rows: int, window: int) -> list[tuple[int, int]]:
     even = -(-rows // THREADS // BLOCK) * BLOCK
     length = max(BLOCK, min(even, max(_STRETCH, 16 * window // BLOCK * BLOCK)))
     return [(at, min(at + length, rows)) for at in range(0, rows, length)]
-
-
-def _exponents(measure: Measure, stretches: list[tuple[int, int]], window: int) -> list[int] | None:
-    """Each stretch's exponent, or None when one of them needs more than two digits."""
-    exponents = []
-    for first, stop in stretches:
-        values = measure.values[max(0, first - window) : stop]
-        scale = fit(values, measure.largest, 1)
-        if scale.digits != 2:
-            return None
-        exponents.append(scale.exponent)
-    return exponents
 
 
 def _membership(held: Bools) -> npt.NDArray[np.int64]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ids.engine.answering import empty_emits, moments_of
 from ids.engine.answers import Answers
 from ids.engine.arrow import room
-from ids.engine.rows import Measure, Prepared
+from ids.engine.rows import Prepared
 from ids.games import Attributed, Game, attribute
 from ids.kernels.central import Centred, centre_block
 from ids.kernels.replay import Bounds, Cut, Lists, Rows, replay
@@ -20,7 +20,6 @@ from ids.kernels.threads import THREADS, side_by_side
 from ids.model.query import ItemKind
 from ids.model.scale import Scale
 from ids.plan import PlannedItem, SelectPlan
-from ids.state.scaling import fit
 from ids.window import EmitPlan
 
 if TYPE_CHECKING:
@@ -40,8 +39,7 @@ class _Job(NamedTuple):
     """One measure's work: its rows, which summaries they touch, and where answers go."""
 
     rows: Rows
-    measure: Measure | None
-    degree: int
+    scale: Scale
     touched: Lists
     merged: Lists
     summaries: int
@@ -59,12 +57,14 @@ def answer_measure(
     atoms: npt.NDArray[np.uint32],
     held: Bools,
     emits: EmitPlan,
+    scale: Scale,
     progress: Progress | None,
 ) -> Answers:
     """Every item over measure ``number`` of the plan."""
     items = [item for item in plan.items if item.measure == number]
     predicates = sorted({i.predicate for i in items if i.predicate is not None})
-    job = _job(plan, number, prepared, atoms, held[:, predicates], emits, items, predicates)
+    held = held[:, predicates]
+    job = _job(number, prepared, atoms, held, emits, scale, items, predicates)
     total = len(emits.arrived)
     done = 0
     lock = Lock()
@@ -83,12 +83,12 @@ def answer_measure(
 
 
 def _job(
-    plan: SelectPlan,
     number: int,
     prepared: Prepared,
     atoms: npt.NDArray[np.uint32],
     held: Bools,
     emits: EmitPlan,
+    scale: Scale,
     items: list[PlannedItem],
     predicates: list[int],
 ) -> _Job:
@@ -109,10 +109,9 @@ def _job(
             key = (item.game.name, number, item.predicate)
             if key not in answers.attributions:
                 answers.attributions[key] = Attributed(room(count), room(count), room(count))
-    degree = plan.degrees[number]
     return _Job(
-        Rows(atoms, values), measure, degree, touched, merged, summaries, emits, games,
-        predicates, answers, number,
+        Rows(atoms, values), scale, touched, merged, summaries, emits, games, predicates,
+        answers, number,
     )  # fmt: skip
 
 
@@ -126,8 +125,16 @@ def _lists(held: Bools, rows: int, emits: int) -> tuple[Lists, Lists, int]:
     per_item = np.concatenate([np.ones((atoms, 1), dtype=np.bool_), held], axis=1)
     memberships = int(per_item.sum())
     if rows * memberships / max(1, atoms) + emits * (items + 1) < rows + emits * memberships:
-        return _as_lists(per_item, spare=True), _as_lists(np.eye(items + 1) > 0), items + 1
-    return _as_lists(np.eye(atoms) > 0, spare=True), _as_lists(per_item.T), atoms
+        return _as_lists(per_item, spare=True), _each_its_own(items + 1), items + 1
+    return _each_its_own(atoms, spare=True), _as_lists(per_item.T), atoms
+
+
+def _each_its_own(count: int, *, spare: bool = False) -> Lists:
+    """List k holds k alone; ``spare`` adds an empty list at the end."""
+    starts = np.arange(count + 1, dtype=np.uint32)
+    if spare:
+        starts = np.append(starts, starts[-1])
+    return Lists(starts, np.arange(count, dtype=np.uint32))
 
 
 def _as_lists(member: npt.NDArray[np.bool_], *, spare: bool = False) -> Lists:
@@ -156,8 +163,7 @@ def _answer_stretch(job: _Job, start: int, stop: int, tick: object) -> None:
     """
     assert callable(tick)
     first = int(job.emits.expired[start])
-    last = int(job.emits.arrived[stop - 1])
-    scale = _scale(job, first, last)
+    scale = job.scale
     cut = Cut(2.0**-scale.exponent, np.array(scale.centre or (0,), dtype=np.int64), scale.layout)
     summaries = np.zeros((job.summaries, scale.words), np.int64)
     pointers = np.array([first, first], dtype=np.uint64)
@@ -173,13 +179,6 @@ def _answer_stretch(job: _Job, start: int, stop: int, tick: object) -> None:
         centre_block(view, cut.centre, scale.layout, emits)
         _evaluate(job, scale, emits, at, size)
         tick(size)
-
-
-def _scale(job: _Job, first: int, last: int) -> Scale:
-    if job.measure is None or job.degree == 0:
-        return Scale(0, 0, 0)
-    values = job.measure.values[first:last]
-    return fit(values, float(np.abs(values).max(initial=0.0)), job.degree)
 
 
 def _evaluate(job: _Job, scale: Scale, emits: Centred, at: int, size: int) -> None:

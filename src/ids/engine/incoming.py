@@ -63,7 +63,8 @@ def _take(one: Measure, rows: Rows) -> Measure:
     """Some rows of a measure: what the others hold must not shape the scale."""
     values = np.ascontiguousarray(one.values[rows])
     players = None if one.players is None else one.players[rows]
-    return Measure(values, players, float(survey(values)[1]))
+    _, largest, smallest = survey(values)
+    return Measure(values, players, float(largest), float(smallest))
 
 
 def read_batch(

@@ -67,20 +67,22 @@ def _widen(core: Core, number: int, scale: Scale) -> None:
 
 def _refit(core: Core, number: int, coming: Floats) -> None:
     """No digit left to add: choose a scale for the rows inside and those coming, and cut anew."""
-    inside = np.zeros(0)
-    if core.rows:
+    old = core.measures[number]
+    played = bool(old.window[0])
+    inside = np.zeros(core.rows)
+    if played:
         if core.retained is None or not core.has_raw:
             raise _too_far_apart(coming)
         inside, players = measure(core.schema.measures[number - 1], core.retained.table())
         inside = inside if players is None else np.where(players, inside, 0.0)
-    old = core.measures[number].scale
-    scale = _fitted(core, number, np.concatenate([inside, coming]), old.degree)
-    if scale == old:
+    scale = _fitted(core, number, np.concatenate([inside, coming]), old.scale.degree)
+    if scale == old.scale:
         return
-    core.measures[number] = Summaries(scale, len(core.measures[0].marginals))
-    if core.rows and core.retained is not None:
+    core.measures[number] = Summaries(scale, len(old.marginals), len(old.atoms))
+    if core.retained is not None and len(core.retained):
         core.retained.rows.put(f"digits {number}", core.measures[number].cut(inside))
-    recount(core)
+    if played:
+        recount(core)
 
 
 def _fitted(core: Core, number: int, values: Floats, degree: int) -> Scale:

@@ -28,14 +28,16 @@ BadRows = Callable[[Source, npt.NDArray[np.int64], list[str]], None]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure's values in window order, its players, and the largest magnitude among them.
+    """A measure's values in window order, its players, and how far their magnitudes reach.
 
-    ``first_bad`` is the first row that is NaN or infinite, -1 where none is.
+    ``smallest`` is the smallest that is not 0 (0 where all are); ``first_bad`` is the first row
+    that is NaN or infinite, -1 where none is.
     """
 
     values: Floats
     players: Mask | None
     largest: float
+    smallest: float = 0.0
     first_bad: int = -1
 
 
@@ -93,7 +95,7 @@ def _read(plan: SelectPlan, source: Source) -> Table:
 
 def _take(one: Measure, rows: npt.NDArray[np.int64]) -> Measure:
     players = None if one.players is None else one.players[rows]
-    return Measure(one.values[rows], players, one.largest)
+    return Measure(one.values[rows], players, one.largest, one.smallest)
 
 
 def _evaluate(expression: Expression | None, table: Table) -> Measure | None:
@@ -106,8 +108,8 @@ def evaluate_measure(expression: Expression, table: Table) -> Measure:
     values = np.ascontiguousarray(values)
     if players is not None:
         values = np.where(players, values, 0.0)
-    first_bad, largest = survey(values)
-    return Measure(values, players, float(largest), int(first_bad))
+    first_bad, largest, smallest = survey(values)
+    return Measure(values, players, float(largest), float(smallest), int(first_bad))
 
 
 def _find_bad(

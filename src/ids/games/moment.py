@@ -130,7 +130,7 @@ class MomentGame:
     @property
     def degree(self) -> int:
         """The highest power sum, D: the state is D + 1 numbers per atom."""
-        return max(sum(term.degrees) for term in self.terms)
+        return max((sum(term.degrees) for term in self.terms), default=0)
 
     def game(self) -> Game:
         """The closed form, in the one shape of all games."""

@@ -26,12 +26,12 @@ from ids.kernels.pairs import (
     deviation_of,
     divide,
     from_word,
-    from_words,
     mean_of,
     multiply,
     scale,
     times,
 )
+from ids.kernels.powers import recentre_powers
 from ids.kernels.wide import mul_add
 from ids.model.scale import DIGIT_BITS, MAX_DIGITS
 
@@ -59,7 +59,7 @@ class Centred(NamedTuple):
     deviation: npt.NDArray[np.float64]
 
 
-_inline = njit
+_inline = njit(error_model="numpy")
 # A digit j weighs _WEIGHT[j + 1]; a global tuple, so that unrolled loops see constants.
 _WEIGHT = tuple(2.0 ** (-DIGIT_BITS * k) for k in range(2 * MAX_DIGITS + 1))
 _BINOMIAL = np.array(
@@ -87,11 +87,12 @@ def _degree_of(layout):
 
 
 @_inline
-def _power_sums(total, offset, layout, sums):
+def _power_sums(total, centre, offset, layout, sums):
     """Σ (y - offset)**d for d = 1 … degree, as pairs in units of 2**exponent.
 
     total   int64[words]       exact sums
-    offset  int64[D]           digits to centre at (for degree >= 3: the scale's own centre)
+    centre  int64[D]           the scale's centre, about which powers of 3 and more are kept
+    offset  int64[D]           digits to centre at
     sums    float64[degree,2]  changed in place
     """
     count = len(layout[0])
@@ -102,12 +103,8 @@ def _power_sums(total, offset, layout, sums):
     sums[0, 0], sums[0, 1] = first
     if len(layout[1]) > 0:
         sums[1, 0], sums[1, 1] = _second(total, offset, layout)
-    start = 1 + count + 2 * len(layout[1])
-    weight = _WEIGHT[count] * _WEIGHT[count]
-    for p in range(len(layout[2])):
-        weight *= _WEIGHT[count]
-        power = from_words(total, start + p * len(layout[3]), len(layout[3]))
-        sums[2 + p, 0], sums[2 + p, 1] = scale(power, weight)
+    if len(layout[2]) > 0:
+        recentre_powers(total, centre, offset, layout, sums)
 
 
 @_inline
@@ -146,11 +143,11 @@ def _total_of(total, offset, layout, sums):
 
 
 @_inline
-def _window_moments(total, wanted, layout, offset, sums, central):
+def _window_moments(total, centre, layout, offset, sums, central):
     """Centre a whole window: its digits' means, its power sums, its central moments.
 
     total    int64[words]            the window's exact sums
-    wanted   int64[D]                the scale's centre (used for degree >= 3)
+    centre   int64[D]                the scale's centre
     offset   int64[D]                out: the digits centred at
     sums     float64[degree, 2]      out: power sums about ``offset``
     central  float64[degree + 1]     out: Σ (y - mean)**d, d = 0 … degree
@@ -159,11 +156,8 @@ def _window_moments(total, wanted, layout, offset, sums, central):
     """
     count = total[0]
     for j in range(len(layout[0])):
-        if len(layout[2]) > 0:
-            offset[j] = wanted[j]
-        else:
-            offset[j] = np.int64(np.rint(total[1 + j] / count))
-    _power_sums(total, offset, layout, sums)
+        offset[j] = np.int64(np.rint(total[1 + j] / count))
+    _power_sums(total, centre, offset, layout, sums)
     residual = divide((sums[0, 0], sums[0, 1]), float(count))
     central[0] = count
     central[1] = 0.0
@@ -202,7 +196,7 @@ def _deviations(count, window_sums, members, residual, layout, sums, deviation):
         deviation[d - 1] = whole[0] + whole[1]
 
 
-@compiled()
+@compiled(error_model="numpy")
 def centre_block(taken, centre, layout, emits):
     """Every emit of a block: the window's moments, and each item's deviations from them.
 
@@ -239,7 +233,7 @@ def centre_block(taken, centre, layout, emits):
             emits.central[d, e] = moments[d]
         for k in range(len(emits.members)):
             own = taken[k + 1, :, e]
-            _power_sums(own, offset, layout, own_sums)
+            _power_sums(own, centre, offset, layout, own_sums)
             whole = _total_of(own, offset, layout, own_sums)
             emits.item_total[k, e] = whole[0] + whole[1]
             _deviations(count, window_sums, own[0], residual, layout, own_sums, deviation)
@@ -258,7 +252,7 @@ def _nothing(emits, e):
     emits.deviation[:, :, e] = 0.0
 
 
-@compiled()
+@compiled(error_model="numpy")
 def ask(window, items, row, centre, layout, weights):
     """One question put to a running engine: (value, share, lift) of summary ``items[row]``.
 
@@ -289,7 +283,7 @@ def ask(window, items, row, centre, layout, weights):
         mean = mean_of(whole[0], whole[1], float(count))
         worth += weights[1] * (whole[0] + whole[1]) + weights[2] * (mean[0] + mean[1])
         own = items[row]
-        _power_sums(own, offset, layout, own_sums)
+        _power_sums(own, centre, offset, layout, own_sums)
         own_total = _total_of(own, offset, layout, own_sums)
         _deviations(count, window_sums, members, residual, layout, own_sums, deviation)
         first = deviation_of(own_total[0], own_total[1], float(members), mean[0], mean[1])

@@ -10,28 +10,32 @@ from ids.kernels.compiling import compiled
 __all__ = ["survey"]
 
 
-@compiled()
+@compiled(error_model="numpy")
 def survey(values):
-    """(index of the first NaN or infinite value or -1, largest magnitude of the finite ones).
+    """(first NaN or infinite value or -1, largest magnitude, smallest that is not 0 or 0).
 
     values  float64[n]
 
-    O(n), allocates nothing. NaN fails every comparison, so the fast loop only sees that
-    something is wrong; the slow one then finds where.
+    O(n), allocates nothing. NaN and infinity poison a sum of zeros, so the fast loop only sees
+    that something is wrong; the slow one then finds where.
     """
     largest = 0.0
+    smallest = np.inf
     poison = 0.0
     for i in range(len(values)):
         magnitude = abs(values[i])
         poison += magnitude * 0.0
         largest = max(largest, magnitude)
-    if poison == 0.0:
-        return -1, largest
+        smallest = min(smallest, magnitude if magnitude > 0.0 else np.inf)
     first = -1
-    largest = 0.0
-    for i in range(len(values)):
-        if np.isfinite(values[i]):
-            largest = max(largest, abs(values[i]))
-        elif first < 0:
-            first = i
-    return first, largest
+    if poison != 0.0:
+        largest = 0.0
+        smallest = np.inf
+        for i in range(len(values)):
+            magnitude = abs(values[i])
+            if not np.isfinite(magnitude):
+                first = i if first < 0 else first
+                continue
+            largest = max(largest, magnitude)
+            smallest = min(smallest, magnitude if magnitude > 0.0 else np.inf)
+    return first, largest, smallest if smallest < np.inf else 0.0

@@ -8,13 +8,15 @@ multiplication and an add with carry.
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir
+from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from ids.model.scale import DIGIT_BITS
 
-__all__ = ["fma", "mul_add", "power_add"]
+__all__ = ["fma", "mul_add", "multiply_words", "power_add"]
 
 _WORD = 64
 _I64 = ir.IntType(_WORD)
@@ -63,13 +65,52 @@ def mul_add(_typing, low, high, x, y):
 
 
 @intrinsic
+def _product(_typing, x, y):
+    """``x * y`` of two unsigned words: (low word, high word)."""
+
+    def emit(context, builder, signature, arguments):
+        double = ir.IntType(2 * _WORD)
+        product = builder.mul(*(builder.zext(a, double) for a in arguments))
+        words = [
+            builder.trunc(product, _I64),
+            builder.trunc(builder.lshr(product, _constant(128, _WORD)), _I64),
+        ]
+        return context.make_tuple(builder, signature.return_type, words)
+
+    return types.UniTuple(types.uint64, 2)(types.uint64, types.uint64), emit
+
+
+@njit
+def multiply_words(number, factor):
+    """``number *= factor`` modulo 2**(64·words): two's complement, low word first.
+
+    number  int64[w]  changed in place
+    factor  int64[w]
+    """
+    width = len(number)
+    result = np.zeros(width, np.uint64)
+    for i in range(width):
+        carry = np.uint64(0)
+        for j in range(width - i):
+            low, high = _product(np.uint64(number[i]), np.uint64(factor[j]))
+            partial = result[i + j] + low
+            high += np.uint64(1) if partial < low else np.uint64(0)
+            whole = partial + carry
+            high += np.uint64(1) if whole < carry else np.uint64(0)
+            result[i + j] = whole
+            carry = high
+    for w in range(width):
+        number[w] = np.int64(result[w])
+
+
+@intrinsic
 def power_add(_typing, accumulators, row, offset, digits, layout, sign):
     """Add ``sign`` times the value's powers 3, 4, … to its accumulators, each in whole words.
 
     accumulators  int64[a, w]  changed in place, from word ``offset`` of ``row`` on
     digits        int64[d]     the value, top digit first
     layout        the number of digits and the words of each power are read from its *type*
-                  (see ``ids.kernels.layout``), so that every width is known when this compiles
+                  (see ``Scale.layout``), so that every width is known when this compiles
     """
     count = layout[0].count
     powers, words = layout[2].count, layout[3].count

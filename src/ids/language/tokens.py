@@ -16,6 +16,14 @@ MAX_DEPTH = 200
 
 _STOPS = frozenset({"APPROXIMATE", "AS", "EMIT", "FROM", "ON", "SELECT", "WHERE", "WINDOW", "WITH"})
 _SHOWN = 40
+# What people of SQL reach for first, and what says it here.
+_ELSEWHERE = {
+    "GROUP": "PARTITION BY inside WINDOW gives each key its own window",
+    "HAVING": "filter the answers, or the rows with WHERE",
+    "JOIN": "a query reads one table: join before",
+    "LIMIT": "EMIT FINAL gives only the last answer",
+    "OVER": "name the window after the table: WINDOW w AS (…)",
+}
 
 
 class Kind(Enum):
@@ -50,6 +58,8 @@ class Token(NamedTuple):
 
 def unexpected(token: Token, expected: str) -> ScriptError:
     """The error of a token that cannot stand where it stands."""
+    if token.kind is Kind.WORD and token.word in _ELSEWHERE:
+        return ScriptError(f"unexpected {token.shown}", token.at, _ELSEWHERE[token.word])
     return ScriptError(f"unexpected {token.shown}", token.at, f"expected {expected}")
 
 

@@ -10,7 +10,17 @@ import numpy.typing as npt
 from ids.kernels.digits import cut
 from ids.model.scale import DIGIT_BITS, MAX_DIGITS, Scale
 
-__all__ = ["cut_column", "decode", "fit", "grid", "lowest_bit", "rescale", "widen", "within"]
+__all__ = [
+    "cut_column",
+    "decode",
+    "fit",
+    "fit_column",
+    "grid",
+    "lowest_bit",
+    "rescale",
+    "widen",
+    "within",
+]
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.int64]
@@ -21,21 +31,17 @@ _SMALLEST = -900  # below this exponent 2**-exponent or a digit's unit would lea
 _MAX_POWER_DIGITS = 3  # higher powers of wider values would leave the doubles when read back
 
 
-def fit(
-    values: Floats, largest: float, degree: int, *, margin: int = 0, lowest: int | None = None
-) -> Scale:
+def fit(values: Floats, largest: float, degree: int, *, lowest: int, margin: int = 0) -> Scale:
     """A scale for these values: room for the largest, and every bit down to 2**lowest.
 
-    Without ``lowest``, every bit of the typical value: costs a look at 1,024 values. Two digits
-    (70 bits) serve ordinary data; a column whose largest value dwarfs the others gets more, so
-    that windows without the outlier lose nothing. ``margin`` bits of head-room are left above
-    the largest where the digits suffice.
+    Two digits (70 bits) serve ordinary data; where magnitudes lie far apart there are more, so
+    that a window without the large values loses nothing. Where there are no more digits to give,
+    what lies below the grid is rounded. ``margin`` bits of head-room are left above the largest
+    where the digits suffice.
     """
     if degree == 0:
         return Scale(0, 0, 0)
     tight = max(int(np.frexp(largest)[1]), _SMALLEST) if largest else 0
-    if lowest is None:
-        lowest = _typical(values, tight) - _MANTISSA
     most = _most_digits(degree)
     exponent = tight + margin
     digits = max(2, -(-(exponent - lowest) // DIGIT_BITS))
@@ -46,6 +52,21 @@ def fit(
         return scale
     middle = np.array([np.median(_some(values))])
     return replace(scale, centre=tuple(int(q) for q in cut_column(middle, scale)[0]))
+
+
+def fit_column(values: Floats, largest: float, smallest: float, degree: int) -> Scale | None:
+    """A scale for a whole column of finite values: every bit of every value counts.
+
+    Where magnitudes lie too far apart for that, a few of the smallest may be rounded; None if
+    those would be more than about one in a hundred.
+    """
+    exponent = int(np.frexp(largest)[1])
+    lowest = int(np.frexp(smallest)[1]) - _MANTISSA
+    if exponent - lowest > 2 * DIGIT_BITS:
+        lowest = lowest_bit(values)  # round numbers need fewer digits than they might
+    if exponent - max(lowest, _small(values) - _MANTISSA) > _most_digits(degree) * DIGIT_BITS:
+        return None
+    return fit(values, largest, degree, lowest=lowest)
 
 
 def widen(scale: Scale, largest: float, lowest: int) -> Scale | None:
@@ -94,11 +115,11 @@ def _some(values: Floats) -> Floats:
     return values[:: max(1, len(values) // _SAMPLE)]
 
 
-def _typical(values: Floats, otherwise: int) -> int:
-    """The exponent of a typical magnitude: the median of some that are not 0."""
+def _small(values: Floats) -> int:
+    """The exponent of a small magnitude: of some that are not 0, one in a hundred is smaller."""
     some = np.abs(_some(values))
-    some = some[some > 0]
-    return int(np.frexp(np.median(some))[1]) if len(some) else otherwise
+    some = np.sort(some[some > 0])
+    return int(np.frexp(some[len(some) // 100])[1]) if len(some) else 0
 
 
 def _most_digits(degree: int) -> int:

@@ -20,7 +20,7 @@ from ids.kernels.scatter import apply_signed, slide
 from ids.model.expression import Column, Comparison, Expression, Literal
 from ids.model.table import ColumnData, Kind, Table
 from ids.predicates.refinement import Refinement
-from ids.state.scaling import cut_column, fit
+from ids.state.scaling import cut_column, fit_column
 
 __all__ = ["main"]
 
@@ -115,7 +115,9 @@ class _Stream:
         """Atoms, digits, the scale, and how many atoms there are."""
         refinement = Refinement(predicates)
         atoms = refinement.assign(self.table)
-        scale = fit(self.latency, float(self.latency.max()), 2)
+        largest, smallest = float(self.latency.max()), float(self.latency.min())
+        scale = fit_column(self.latency, largest, smallest, 2)
+        assert scale is not None
         return atoms, cut_column(self.latency, scale), scale, refinement.atoms
 
     def slide(self, predicates: list[Expression], window: int) -> Callable[[], object]:

@@ -10,7 +10,7 @@ from ids.plan.select import PlannedItem, SelectPlan
 __all__ = ["explain"]
 
 # What the state holds for every power sum up to the degree, in the paper's letters.
-_SUMS = ("m", "A = Σ y", "B = Σ y²")
+_SUMS = ("m rows", "A = Σ y", "B = Σ y²")
 _MECHANISMS = {
     "marginal": "marginal (registered)",
     "compositional": "compositional (of registered predicates)",
@@ -25,7 +25,8 @@ def explain(plan: SelectPlan) -> list[str]:
         lines.append(f"keep the rows where {render(plan.where)}")
     lines += _window_lines(plan)
     if plan.predicates:
-        lines.append(f"tell the rows apart by {_counted(len(plan.predicates), 'predicate')}")
+        several = _counted(len(plan.predicates), "predicate")
+        lines.append(f"refine into atoms by {several}, a bit each")
         lines += [f"  bit {bit}: {render(p)}" for bit, p in enumerate(plan.predicates)]
     lines += _sum_lines(plan)
     for item in plan.items:
@@ -49,9 +50,9 @@ def _window_lines(plan: SelectPlan) -> list[str]:
 def _sum_lines(plan: SelectPlan) -> list[str]:
     lines = []
     for measure, degree in zip(plan.measures, plan.degrees, strict=True):
-        kept = _SUMS[: degree + 1] if degree <= 2 else ("m", f"Σ y … Σ y^{degree}")
-        of = "the rows" if measure is None else f"y = {render(measure)}"
-        lines.append(f"sum exactly, over {of}: {', '.join(kept)}")
+        kept = _SUMS[: degree + 1] if degree <= 2 else (_SUMS[0], f"Σ y … Σ y^{degree}")
+        of = "" if measure is None else f" of y = {render(measure)}"
+        lines.append(f"keep exactly, for each atom: {', '.join(kept)}{of}")
     return lines
 
 
@@ -62,8 +63,8 @@ def _item(item: PlannedItem, plan: SelectPlan) -> str:
         return aggregate
     parts = f" with {' and '.join(item.parts).lower()}" if item.parts else ""
     asked = f"{item.kind.value}({aggregate}, {item.asked}){parts}"
-    before = ", less that of one slide before" if item.kind is ItemKind.DELTA else ""
-    return f"{asked}{before}: bit {item.predicate}, {_MECHANISMS[item.mechanism]}, exact"
+    change = "the change since one slide before, " if item.kind is ItemKind.DELTA else ""
+    return f"{asked}: {change}bit {item.predicate}, {_MECHANISMS[item.mechanism]}, exact"
 
 
 def _emitted(plan: SelectPlan) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 from ids.errors import ScriptError, UnknownNameError
 from ids.model.expression import Expression
@@ -18,6 +19,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._by_table: dict[str, dict[str, Register]] = {}
+        self._bound: dict[str, dict[str, Expression]] = {}
 
     def register(self, statement: Register) -> None:
         """Add a predicate; a name is taken once per table."""
@@ -37,11 +39,16 @@ class Registry:
             known = [r.name for r in names.values()]
             raise UnknownNameError("predicate", statement.name, known, statement.at)
         del names[statement.name.lower()]
+        self._bound.pop(statement.table.lower(), None)  # others may have been written with it
 
-    def bound(self, table: str, schema: Mapping[str, Kind | None]) -> dict[str, Expression]:
-        """The table's predicates, bound to its columns; each may use those before it."""
-        bound: dict[str, Expression] = {}
-        for statement in self._by_table.get(table.lower(), {}).values():
+    def bound(self, table: str, schema: Mapping[str, Kind | None]) -> Mapping[str, Expression]:
+        """The table's predicates, bound to its columns; each may use those before it.
+
+        A table keeps its schema while a script runs: only what is new since the last call is bound.
+        """
+        bound = self._bound.setdefault(table.lower(), {})
+        registered = self._by_table.get(table.lower(), {}).values()
+        for statement in islice(registered, len(bound), None):
             bound[statement.name] = bind_predicate(
                 statement.condition, schema, bound, columns_first=True, table=table
             )

@@ -31,6 +31,7 @@ __all__ = [
     "Or",
     "children",
     "columns_of",
+    "position_of",
 ]
 
 Value = None | bool | int | float | str | datetime
@@ -202,3 +203,16 @@ def columns_of(expression: Expression) -> Iterator[str]:
         if isinstance(node, Column):
             yield node.name
         stack.extend(reversed(children(node)))
+
+
+def position_of(expression: Expression) -> Position | None:
+    """Where the expression begins in the script, as far as its nodes know; O(nodes)."""
+    found: list[Position] = []
+    stack: list[Expression] = [expression]
+    while stack:
+        node = stack.pop()
+        at = getattr(node, "at", None)
+        if at is not None:
+            found.append(at)
+        stack.extend(children(node))
+    return min(found, default=None)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ids.errors import Position, ScriptError
-from ids.model.expression import Expression, Literal
+from ids.model.expression import Expression, Literal, position_of
+from ids.model.rendering import render
 from ids.model.table import Kind
 from ids.predicates.instants import parse_instant
 from ids.predicates.kinds import noun
-from ids.predicates.spelling import position_of, spell
 
 __all__ = ["agree", "refuse"]
 
@@ -60,7 +60,7 @@ def _way_out(a: Expression, kind_a: Kind, b: Expression, kind_b: Kind) -> str:
         a, kind_a, b, kind_b = b, kind_b, a, kind_a
     if isinstance(b, Literal):
         if kind_a is Kind.TEXT and kind_b is Kind.NUMBER:
-            return f"compare with '{spell(b)}'"
+            return f"compare with '{render(b)}'"
         if kind_a is Kind.NUMBER and isinstance(b.value, str) and _reads_as_number(b.value):
             return f"compare with {b.value.strip()}"
     return f"compare {_short(a)} with {noun(kind_a)}"
@@ -75,5 +75,5 @@ def _reads_as_number(text: str) -> bool:
 
 
 def _short(expression: Expression) -> str:
-    text = spell(expression)
+    text = render(expression)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -23,13 +23,13 @@ from ids.model.expression import (
     Not,
     Or,
     children,
+    position_of,
 )
 from ids.model.table import Kind
 from ids.predicates.agreement import agree, refuse
 from ids.predicates.kinds import FUNCTIONS, kind_of_value, noun
 from ids.predicates.names import Scope
 from ids.predicates.patterns import compile_pattern
-from ids.predicates.spelling import position_of
 
 __all__ = ["bind", "bind_measure", "bind_predicate"]
 

@@ -243,7 +243,14 @@ def test_a_failed_run_leaves_an_earlier_output_as_it_was(run: Run) -> None:
 
 
 ITEMS = "SHAPLEY_ATTRIBUTE(AVG(x), s = 'a' WITH (LIFT)) AS phi, COUNT(*) AS c, SUM(x)"
-EMPTY = {"emit_at": [], "n": [], "phi": [], "phi_lift": [], "c": [], "expr_3": []}
+EMPTY: dict[str, list[Any]] = {
+    "emit_at": [],
+    "n": [],
+    "phi": [],
+    "phi_lift": [],
+    "c": [],
+    "expr_3": [],
+}
 
 
 @pytest.mark.parametrize("emit", ["CHANGES", "FINAL"])

@@ -29,7 +29,6 @@ __all__ = [
 
 PREDICATES = {"eu": "region = 'EU'", "big": "x > 10", "odd": "k % 2 = 1"}
 COMBINATION = "eu AND NOT big"
-QUESTIONS = (*PREDICATES, COMBINATION)
 
 Event = tuple[int, float | None, str | None, int]
 
@@ -140,4 +139,5 @@ def words(engine: Engine) -> list[Any]:
 def answers(engine: Engine, games: Sequence[str]) -> list[Any]:
     """Aggregates and attributions, to be compared bit for bit."""
     found: list[Any] = [engine.aggregate(game) for game in games]
-    return found + [engine.attribute(game, asked) for game in games for asked in QUESTIONS]
+    asked = [*engine.predicates, COMBINATION]
+    return found + [engine.attribute(game, each) for game in games for each in asked]

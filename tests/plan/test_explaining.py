@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+from datetime import datetime
 from textwrap import dedent
 
 import ids
 
-TABLE = {"at": [1], "region": ["EU"], "tier": ["gold"], "ms": [1.0], "my zone": ["a"]}
+TABLE = {
+    "at": [datetime(2024, 1, 1)],
+    "region": ["EU"],
+    "tier": ["gold"],
+    "ms": [1.0],
+    "my zone": ["a"],
+}
 REGISTER = """
 REGISTER PREDICATE eu AS (region = 'EU') ON requests;
 REGISTER PREDICATE `gold tier` AS (tier IN ('gold', 'platinum')) ON requests;
@@ -12,11 +19,7 @@ REGISTER PREDICATE `gold tier` AS (tier IN ('gold', 'platinum')) ON requests;
 
 
 def plan_of(select: str) -> str:
-    table = dict(TABLE, at=["2024-01-01"])
-    import pyarrow as pa
-
-    given = pa.table(table).set_column(0, "at", pa.array([0], pa.timestamp("us")))
-    lines: list[str] = ids.sql(REGISTER + "EXPLAIN " + select, requests=given)["plan"].to_pylist()
+    lines: list[str] = ids.sql(REGISTER + "EXPLAIN " + select, requests=TABLE)["plan"].to_pylist()
     return "\n".join(lines)
 
 

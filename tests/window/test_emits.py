@@ -41,10 +41,11 @@ def test_a_count_window_speaks_after_every_slide_of_its_key(
     sizes: list[int], size: int, slide: int
 ) -> None:
     emits = CountEmits(CountWindow(size, slide), starts(sizes))
-    right = []
-    for key, (first, rows) in enumerate(zip(starts(sizes), sizes, strict=False)):
-        for end in range(slide, rows + 1, slide):
-            right.append((key, first + max(0, end - size), first + end, end > slide))
+    right = [
+        (key, first + max(0, end - size), first + end, end > slide)
+        for key, (first, rows) in enumerate(zip(starts(sizes), sizes, strict=False))
+        for end in range(slide, rows + 1, slide)
+    ]
     assert len(emits) == len(right)
     found = zip(emits.key, emits.expired, emits.arrived, emits.continues, strict=True)
     assert [tuple(each) for each in found] == right

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ids.engine.answers import Answers
 from ids.engine.arrow import EMIT_TIME, doubles, to_array
+from ids.engine.asked import Progress, asked_of
 from ids.engine.dense import answer_dense
 from ids.engine.emitting import answer_measure
 from ids.engine.rows import BadRows, Prepared, prepare
-from ids.errors import DataError, StateError
+from ids.errors import StateError
 from ids.model.query import ItemKind
-from ids.model.rendering import render
-from ids.model.scale import MAX_ROWS, Scale
+from ids.model.scale import MAX_ROWS
 from ids.model.table import ColumnData, Kind
 from ids.model.window import CountWindow
 from ids.plan import PlannedItem, SelectPlan
 from ids.predicates.refinement import Refinement
 from ids.source import Source
-from ids.state.scaling import fit_column
 from ids.window import CountEmits, EmitPlan, Emits, plan_time
 
-__all__ = ["Progress", "run_select"]
-
-Progress = Callable[[int, int], None]
+__all__ = ["run_select"]
 
 
 def run_select(
@@ -46,26 +41,9 @@ def run_select(
     steps = len(plan.measures)
     for number in range(steps):
         tick = None if progress is None else _part(progress, number, steps)
-        scale = _scale(plan, number, prepared)
-        given = (plan, number, prepared, atoms, held, emits, scale, tick)
-        answers |= answer_dense(*given) or answer_measure(*given)
+        asked = asked_of(plan, number, prepared, atoms, held, emits, tick)
+        answers |= answer_dense(asked) or answer_measure(asked)
     return _assemble(plan, prepared, emits, answers)
-
-
-def _scale(plan: SelectPlan, number: int, prepared: Prepared) -> Scale:
-    """One scale for a whole measure, so that neither stretches nor paths show in the last bits."""
-    measure, degree = prepared.measures[number], plan.degrees[number]
-    if measure is None or degree == 0:
-        return Scale(0, 0, 0)
-    scale = fit_column(measure.values, measure.largest, measure.smallest, degree)
-    if scale is None:
-        expression = plan.measures[number]
-        assert expression is not None
-        raise DataError(
-            f"values of {render(expression)!r} up to {measure.largest:g} are too far from the "
-            "others in magnitude to be summed exactly; leave them out with WHERE"
-        )
-    return scale
 
 
 def _part(progress: Progress, number: int, steps: int) -> Progress:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from ids.engine.answers import Answers
 from ids.engine.arrow import aligned_rows, room
-from ids.engine.rows import Prepared
+from ids.engine.asked import Asked
 from ids.games import Attributed, Game, Moments, find
 from ids.kernels.dense import BLOCK, DENSE_ITEMS, DENSE_ROWS, Forms, dense
-from ids.kernels.replay import Rows
 from ids.kernels.threads import THREADS, side_by_side
 from ids.model.query import ItemKind
-from ids.model.scale import Scale
-from ids.plan import PlannedItem, SelectPlan
-from ids.window import CountEmits, EmitPlan
-
-if TYPE_CHECKING:
-    from ids.engine.continuous import Progress
+from ids.window import CountEmits
 
 __all__ = ["answer_dense"]
 
@@ -30,47 +22,33 @@ _SHORTEST_KEY = 4 * BLOCK  # shorter keys would leave most lanes of a block idle
 _STRETCH = 2**18 // BLOCK * BLOCK
 
 
-def answer_dense(
-    plan: SelectPlan,
-    number: int,
-    prepared: Prepared,
-    atoms: npt.NDArray[np.uint32],
-    held: Bools,
-    emits: EmitPlan,
-    scale: Scale,
-    progress: Progress | None,
-) -> Answers | None:
-    """Every item over measure ``number``, or None where the general path must serve."""
-    measure = prepared.measures[number]
-    items = [item for item in plan.items if item.measure == number]
-    predicates = sorted({i.predicate for i in items if i.predicate is not None})
-    if measure is None or not isinstance(emits, CountEmits) or len(predicates) > DENSE_ITEMS:
+def answer_dense(asked: Asked) -> Answers | None:
+    """Every item over one measure, or None where the general path must serve."""
+    emits, scale = asked.emits, asked.scale
+    if not isinstance(emits, CountEmits) or len(asked.predicates) > DENSE_ITEMS:
         return None
-    window, starts = emits.window, emits.starts
-    rows = prepared.table.rows
+    window, starts, rows = emits.window, emits.starts, len(asked.rows.atom)
     if scale.degree != 1 or scale.digits != 2 or window.slide > 1 or window.size > DENSE_ROWS:
         return None
     if rows < _SHORTEST_KEY * (len(starts) - 1):
         return None
-    wanted = _Wanted(items, predicates, number, measure.players is not None)
+    wanted = _Wanted(asked)
     forms = wanted.forms(min(window.size, rows))
     counts = room(rows).view(np.int64)
     out = aligned_rows(wanted.columns, rows)
-    member = _membership(held[:, predicates])
-    if measure.players is not None:
-        atoms = np.where(measure.players, atoms, np.uint32(len(held)))
-    inputs = Rows(atoms, measure.values)
+    member = _membership(asked.held)
+    exponent = scale.exponent
 
     def run(stretch: tuple[int, int]) -> int:
         first, stop = stretch
-        dense(inputs, member, window.size, starts, first, stop, scale.exponent, forms, counts, out)
+        dense(asked.rows, member, window.size, starts, first, stop, exponent, forms, counts, out)
         return stop - first
 
     done = 0
     for size in side_by_side(run, _stretches(rows, window.size)):
         done += size
-        if progress is not None:
-            progress(done, rows)
+        if asked.progress is not None:
+            asked.progress(done, rows)
     return wanted.answers(out[:, :rows], counts)
 
 
@@ -93,21 +71,19 @@ def _membership(held: Bools) -> npt.NDArray[np.int64]:
 class _Wanted:
     """Which answers are asked for, and the output row of each."""
 
-    def __init__(
-        self, items: list[PlannedItem], predicates: list[int], number: int, nulls: bool
-    ) -> None:
-        self.number = number
-        self.predicates = predicates
-        self.games = {item.game.name: item.game for item in items}
-        if nulls:
+    def __init__(self, asked: Asked) -> None:
+        self.number = asked.number
+        self.predicates = asked.predicates
+        self.games = {item.game.name: item.game for item in asked.items}
+        if asked.gaps:
             self.games.setdefault("COUNT", find("COUNT"))
         self.worth = dict.fromkeys(self.games, -1)
         self.parts: dict[tuple[str, int], list[int]] = {}
         self.columns = 0
-        for item in items:
+        for item in asked.items:
             if item.kind is ItemKind.AGGREGATE:
                 self._worth(item.game)
-                if nulls:
+                if asked.gaps:
                     self._worth(self.games["COUNT"])
                 continue
             assert item.predicate is not None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,18 +13,12 @@ import numpy.typing as npt
 from ids.engine.answering import empty_emits, moments_of
 from ids.engine.answers import Answers
 from ids.engine.arrow import room
-from ids.engine.rows import Prepared
+from ids.engine.asked import Asked
 from ids.games import Attributed, Game, attribute
 from ids.kernels.central import Centred, centre_block
-from ids.kernels.replay import Bounds, Cut, Lists, Rows, replay
+from ids.kernels.replay import Bounds, Cut, Lists, replay
 from ids.kernels.threads import THREADS, side_by_side
-from ids.model.query import ItemKind
-from ids.model.scale import Scale
-from ids.plan import PlannedItem, SelectPlan
 from ids.window import EmitPlan
-
-if TYPE_CHECKING:
-    from ids.engine.continuous import Progress
 
 __all__ = ["answer_measure"]
 
@@ -36,36 +31,20 @@ _ROWS_PER_THREAD = 50_000
 
 
 class _Job(NamedTuple):
-    """One measure's work: its rows, which summaries they touch, and where answers go."""
+    """What is asked, which summaries each row touches, and where answers go."""
 
-    rows: Rows
-    scale: Scale
+    asked: Asked
     touched: Lists
     merged: Lists
     summaries: int
-    emits: EmitPlan
     games: dict[str, Game]
-    predicates: list[int]
     answers: Answers
-    number: int
 
 
-def answer_measure(
-    plan: SelectPlan,
-    number: int,
-    prepared: Prepared,
-    atoms: npt.NDArray[np.uint32],
-    held: Bools,
-    emits: EmitPlan,
-    scale: Scale,
-    progress: Progress | None,
-) -> Answers:
-    """Every item over measure ``number`` of the plan."""
-    items = [item for item in plan.items if item.measure == number]
-    predicates = sorted({i.predicate for i in items if i.predicate is not None})
-    held = held[:, predicates]
-    job = _job(number, prepared, atoms, held, emits, scale, items, predicates)
-    total = len(emits.arrived)
+def answer_measure(asked: Asked) -> Answers:
+    """Every item over one measure."""
+    job = _job(asked)
+    total = len(asked.emits)
     done = 0
     lock = Lock()
 
@@ -73,46 +52,28 @@ def answer_measure(
         nonlocal done
         with lock:
             done += count
-            if progress is not None:
-                progress(done, total)
+            if asked.progress is not None:
+                asked.progress(done, total)
 
-    stretches = _stretches(emits)
+    stretches = _stretches(asked.emits)
     for _ in side_by_side(lambda stretch: _answer_stretch(job, *stretch, tick), stretches):
         pass
     return job.answers
 
 
-def _job(
-    number: int,
-    prepared: Prepared,
-    atoms: npt.NDArray[np.uint32],
-    held: Bools,
-    emits: EmitPlan,
-    scale: Scale,
-    items: list[PlannedItem],
-    predicates: list[int],
-) -> _Job:
-    measure = prepared.measures[number]
-    players = None if measure is None else measure.players
-    if players is not None:
-        # a row that is no player belongs to an atom of its own that touches nothing
-        atoms = np.where(players, atoms, np.uint32(len(held)))
-    values = np.zeros(0) if measure is None else measure.values
-    touched, merged, summaries = _lists(held, prepared.table.rows, len(emits.arrived))
-    games = {item.game.name: item.game for item in items}
+def _job(asked: Asked) -> _Job:
+    count = len(asked.emits)
+    touched, merged, summaries = _lists(asked.held, len(asked.rows.atom), count)
+    games = {item.game.name: item.game for item in asked.items}
     answers = Answers.empty()
-    count = len(emits.arrived)
     for name in games:
-        answers.worths[name, number] = (room(count), np.zeros(count, dtype=np.bool_))
-    for item in items:
-        if item.kind is not ItemKind.AGGREGATE and item.predicate is not None:
-            key = (item.game.name, number, item.predicate)
+        answers.worths[name, asked.number] = (room(count), np.zeros(count, dtype=np.bool_))
+    for item in asked.items:
+        if item.predicate is not None:
+            key = (item.game.name, asked.number, item.predicate)
             if key not in answers.attributions:
                 answers.attributions[key] = Attributed(room(count), room(count), room(count))
-    return _Job(
-        Rows(atoms, values), scale, touched, merged, summaries, emits, games, predicates,
-        answers, number,
-    )  # fmt: skip
+    return _Job(asked, touched, merged, summaries, games, answers)
 
 
 def _lists(held: Bools, rows: int, emits: int) -> tuple[Lists, Lists, int]:
@@ -156,44 +117,43 @@ def _stretches(emits: EmitPlan) -> list[tuple[int, int]]:
     return [(a, b) for a, b in pairwise(cuts) if b > a]
 
 
-def _answer_stretch(job: _Job, start: int, stop: int, tick: object) -> None:
+def _answer_stretch(job: _Job, start: int, stop: int, tick: Callable[[int], None]) -> None:
     """Replay one stretch of emits from its own first window on.
 
     Sums are exact, so a stretch that starts over yields the same bits as one that goes on.
     """
-    assert callable(tick)
-    first = int(job.emits.expired[start])
-    scale = job.scale
+    scale, emits = job.asked.scale, job.asked.emits
+    first = emits.expired[start]
     cut = Cut(2.0**-scale.exponent, np.array(scale.centre or (0,), dtype=np.int64), scale.layout)
     summaries = np.zeros((job.summaries, scale.words), np.int64)
     pointers = np.array([first, first], dtype=np.uint64)
-    items = len(job.predicates)
+    items = len(job.asked.predicates)
     block = max(64, min(_LARGEST_BLOCK, _BLOCK_WORDS // ((items + 1) * scale.words)))
     taken = np.zeros((items + 1, scale.words, block + 8), np.int64)
     for at in range(start, stop, block):
-        size = min(block, stop - at)
-        bounds = Bounds(job.emits.arrived[at : at + size], job.emits.expired[at : at + size])
-        view = taken[:, :, :size]
-        replay(summaries, pointers, job.rows, cut, bounds, job.touched, job.merged, view)
-        emits = empty_emits(scale, items, size)
-        centre_block(view, cut.centre, scale.layout, emits)
-        _evaluate(job, scale, emits, at, size)
-        tick(size)
+        here = slice(at, min(at + block, stop))
+        bounds = Bounds(emits.arrived[here], emits.expired[here])
+        view = taken[:, :, : here.stop - at]
+        replay(summaries, pointers, job.asked.rows, cut, bounds, job.touched, job.merged, view)
+        centred = empty_emits(scale, items, here.stop - at)
+        centre_block(view, cut.centre, scale.layout, centred)
+        _evaluate(job, centred, here)
+        tick(here.stop - at)
 
 
-def _evaluate(job: _Job, scale: Scale, emits: Centred, at: int, size: int) -> None:
+def _evaluate(job: _Job, emits: Centred, here: slice) -> None:
     """The closed forms of one block, back in the measure's own units."""
-    here = slice(at, at + size)
     moments = moments_of(emits)
     members = emits.members.astype(np.float64)
+    number = job.asked.number
     for name, game in job.games.items():
-        unit = scale.exponent * game.power
-        worth, missing = job.answers.worths[name, job.number]
+        unit = job.asked.scale.exponent * game.power
+        worth, missing = job.answers.worths[name, number]
         worth[here] = np.ldexp(game.worth(moments), unit)
         missing[here] = emits.players < game.nulls
         attributed = attribute(game, moments, members, emits.item_total, emits.deviation)
-        for row, predicate in enumerate(job.predicates):
-            room = job.answers.attributions.get((name, job.number, predicate))
+        for row, predicate in enumerate(job.asked.predicates):
+            room = job.answers.attributions.get((name, number, predicate))
             if room is not None:
                 room.value[here] = np.ldexp(attributed.value[row], unit)
                 room.share[here] = np.ldexp(attributed.share[row], unit)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from ids.engine.aside import Aside
-from ids.engine.continuous import Progress, run_select
+from ids.engine.asked import Progress
+from ids.engine.continuous import run_select
 from ids.errors import ScriptError, UnknownNameError
 from ids.games import GAMES
 from ids.language import parse

@@ -16,8 +16,10 @@ from ids.state.refined import Refined
 __all__ = [
     "CHANGELOGS",
     "ENGINES",
+    "PAPER",
     "PREDICATES",
     "Event",
+    "agree",
     "answers",
     "events",
     "feed",
@@ -27,6 +29,7 @@ __all__ = [
     "words",
 ]
 
+PAPER = ("SUM", "COUNT", "AVG", "VAR_POP", "VAR_SAMP")
 PREDICATES = {"eu": "region = 'EU'", "big": "x > 10", "odd": "k % 2 = 1"}
 COMBINATION = "eu AND NOT big"
 
@@ -136,8 +139,20 @@ def words(engine: Engine) -> list[Any]:
     return found
 
 
-def answers(engine: Engine, games: Sequence[str]) -> list[Any]:
+def answers(engine: Engine, games: Sequence[str] = PAPER) -> list[Any]:
     """Aggregates and attributions, to be compared bit for bit."""
     found: list[Any] = [engine.aggregate(game) for game in games]
     asked = [*engine.predicates, COMBINATION]
     return found + [engine.attribute(game, each) for game in games for each in asked]
+
+
+def agree(one: Engine, other: Engine, games: Sequence[str] = ("M3", "M4")) -> bool:
+    """Higher moments: the same up to what pairs lose of the largest power."""
+    largest = 1e-24 * (1e6**4)
+    return all(
+        abs(getattr(a, part) - getattr(b, part)) <= 1e-13 * (abs(a.share) + abs(a.lift)) + largest
+        for game in games
+        for name in [*one.predicates, COMBINATION]
+        for a, b in [(one.attribute(game, name), other.attribute(game, name))]
+        for part in ("value", "share", "lift")
+    )

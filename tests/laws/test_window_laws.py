@@ -12,7 +12,20 @@ from hypothesis import strategies as st
 
 import ids
 from ids.games import GAMES
-from tests.laws.engines import CHANGELOGS, ENGINES, Event, answers, events, feed, made, state, table, words
+from tests.laws.engines import (
+    CHANGELOGS,
+    ENGINES,
+    PREDICATES,
+    Event,
+    agree,
+    answers,
+    events,
+    feed,
+    made,
+    state,
+    table,
+    words,
+)
 
 EVERY = tuple(GAMES)
 few = settings(max_examples=40)
@@ -42,7 +55,8 @@ def test_insert_then_expire_is_the_identity(
 ) -> None:
     """The same nine rows again, after others came and went: the same bits."""
     engine = made(kind)
-    feed(engine, [*passing, *rows])
+    feed(engine, passing)
+    feed(engine, rows)
     expected, said = words(engine), answers(engine, EVERY)
     feed(engine, passing, cuts=[3])
     feed(engine, rows, cuts=[5])
@@ -60,7 +74,8 @@ def test_any_split_into_batches_is_the_same_stream(
     feed(whole, rows)
     feed(split, rows, cuts)
     assert state(split) == state(whole)
-    assert answers(split, EVERY) == answers(whole, EVERY)
+    assert answers(split) == answers(whole)
+    assert agree(split, whole)
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -117,8 +132,6 @@ def test_merging_summaries_commutes(rows: list[Event], order: object) -> None:
 def test_the_order_of_registration_is_of_no_account(
     kind: str, rows: list[Event], more: int
 ) -> None:
-    from tests.laws.engines import PREDICATES
-
     one, other = made(kind), ENGINES[kind]()
     names = list(PREDICATES)
     for name in names[more:] + names[:more]:

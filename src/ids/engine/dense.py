@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ids.engine.answers import Answers
-from ids.engine.arrow import aligned_rows, room
+from ids.engine.arrow import aligned_rows
 from ids.engine.asked import Asked
 from ids.games import Attributed, Game, Moments, find
 from ids.kernels.dense import BLOCK, DENSE_ITEMS, DENSE_ROWS, Forms, dense
@@ -34,14 +34,13 @@ def answer_dense(asked: Asked) -> Answers | None:
         return None
     wanted = _Wanted(asked)
     forms = wanted.forms(min(window.size, rows))
-    counts = room(rows).view(np.int64)
     out = aligned_rows(wanted.columns, rows)
     member = _membership(asked.held)
     exponent = scale.exponent
 
     def run(stretch: tuple[int, int]) -> int:
         first, stop = stretch
-        dense(asked.rows, member, window.size, starts, first, stop, exponent, forms, counts, out)
+        dense(asked.rows, member, window.size, starts, first, stop, exponent, forms, out)
         return stop - first
 
     done = 0
@@ -49,7 +48,7 @@ def answer_dense(asked: Asked) -> Answers | None:
         done += size
         if asked.progress is not None:
             asked.progress(done, rows)
-    return wanted.answers(out[:, :rows], counts)
+    return wanted.answers(out[:, :rows])
 
 
 def _stretches(rows: int, window: int) -> list[tuple[int, int]]:
@@ -79,7 +78,7 @@ class _Wanted:
             self.games.setdefault("COUNT", find("COUNT"))
         self.worth = dict.fromkeys(self.games, -1)
         self.parts: dict[tuple[str, int], list[int]] = {}
-        self.columns = 0
+        self.columns = 1  # the first output row is the number of rows in the window
         for item in asked.items:
             if item.kind is ItemKind.AGGREGATE:
                 self._worth(item.game)
@@ -124,12 +123,13 @@ class _Wanted:
             np.array([g.additive for g in games]),
             np.array([self.worth[g.name] for g in games], dtype=np.int64),
             np.array(rows, dtype=np.int64).reshape(len(games), len(self.predicates), 3),
+            0,
         )
 
-    def answers(self, out: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]) -> Answers:
+    def answers(self, out: npt.NDArray[np.float64]) -> Answers:
         """The output rows under the names the items will ask for."""
         answers = Answers.empty()
-        answers.counts = counts
+        answers.counts = counts = out[0].view(np.int64)
         counted = self.worth.get("COUNT", -1)
         players = out[counted] if counted >= 0 else counts
         for name, row in self.worth.items():

@@ -42,6 +42,7 @@ class Forms(NamedTuple):
     additive  bool[g]           whether the value is Σ_P y itself
     worth     int64[g]          output row of v, or -1
     answers   int64[g, i, 3]    output rows of value, share and lift of each item, or -1
+    counts    int64             output row of the rows in the window, written as int64
     """
 
     by_count: npt.NDArray[np.float64]
@@ -51,6 +52,7 @@ class Forms(NamedTuple):
     additive: npt.NDArray[np.bool_]
     worth: npt.NDArray[np.int64]
     answers: npt.NDArray[np.int64]
+    counts: int
 
 
 @_loop
@@ -138,10 +140,16 @@ def _average(item, window):
 @_loop
 def _weigh(window, forms, g, unit, game):
     slope = forms.slope[g]
+    changes = 0
     for e in range(BLOCK):
-        # lanes behind the last emit of a short block hold anything at all
-        players = min(max(np.int64(window[e]), 0), len(slope) - 1)
-        game[BLOCK + e] = slope[players] * unit
+        changes += window[e] != window[0]
+    if changes == 0:
+        game[BLOCK : 2 * BLOCK] = slope[np.int64(window[0])] * unit
+    else:
+        for e in range(BLOCK):
+            # lanes behind the last emit of a short block hold anything at all
+            players = min(max(np.int64(window[e]), 0), len(slope) - 1)
+            game[BLOCK + e] = slope[players] * unit
     by_count = forms.by_count[g]
     by_total = forms.by_total[g] * unit
     by_mean = forms.by_mean[g] * unit
@@ -176,6 +184,12 @@ def _close(item, window, game):
 def _own_total(item, unit):
     for e in range(BLOCK):
         item[3 * BLOCK + e] = (item[BLOCK + e] + item[2 * BLOCK + e]) * unit
+
+
+@_loop
+def _count(counts, rows, width):
+    for e in range(BLOCK):
+        counts[e] = min(rows + e, width)
 
 
 @_loop
@@ -214,7 +228,7 @@ def _answer(ints, running, item, window, games, forms, unit, out, place, size):
 
 
 @compiled(error_model="numpy")
-def dense(rows, member, width, starts, first, stop, exponent, forms, counts, out):
+def dense(rows, member, width, starts, first, stop, exponent, forms, out):
     """Emits ``first`` to ``stop`` of a count window of ``width`` rows that speaks at every row.
 
     rows      ``replay.Rows``, key by key; emit e is spoken by row e
@@ -222,7 +236,6 @@ def dense(rows, member, width, starts, first, stop, exponent, forms, counts, out
     starts    int64[k + 1]  where each key's rows begin
     exponent  of the scale (two digits)
     forms     the games, and where their answers go
-    counts    int64[n]      out: rows in the window at each emit
     out       float64[r, n] out: answers; n a multiple of 8, rows aligned to 64 bytes
 
     O(emits · items), allocates a few KiB. Stretches are independent: run them on threads.
@@ -235,6 +248,7 @@ def dense(rows, member, width, starts, first, stop, exponent, forms, counts, out
     item = np.zeros(6 * BLOCK)
     window = np.zeros(4 * BLOCK)
     games = np.zeros((len(forms.worth), 3 * BLOCK))
+    counts = np.zeros(BLOCK, np.int64)
     for key in range(len(starts) - 1):
         begin = max(starts[key], first)
         end = min(starts[key + 1], stop)
@@ -255,7 +269,7 @@ def dense(rows, member, width, starts, first, stop, exponent, forms, counts, out
             none = min(max(starts[key] + width - at, 0), size)
             ints[3 * BLOCK : 3 * BLOCK + none] = 0
             _load(rows, member, at - width + none, size - none, unit, ints, 3, none)
-            for e in range(size):
-                counts[at + e] = min(at + e + 1 - starts[key], width)
+            _count(counts, at + 1 - starts[key], width)
+            _write(out, forms.counts, at, counts.view(np.float64), 0, size)
             _answer(ints, running, item, window, games, forms, lowest, out, at, size)
     fence()

@@ -28,7 +28,7 @@ Words = npt.NDArray[np.int64]
 _SAMPLE = 1024
 _MANTISSA = 53
 _SMALLEST = -900  # below this exponent 2**-exponent or a digit's unit would leave the doubles
-_MAX_POWER_DIGITS = 3  # higher powers of wider values would leave the doubles when read back
+_MOST_BITS = 960  # a power of more bits would leave the doubles when it is read back
 
 
 def fit(values: Floats, largest: float, degree: int, *, lowest: int, margin: int = 0) -> Scale:
@@ -123,7 +123,7 @@ def _small(values: Floats) -> int:
 
 
 def _most_digits(degree: int) -> int:
-    return MAX_DIGITS if degree <= 2 else _MAX_POWER_DIGITS
+    return min(MAX_DIGITS, _MOST_BITS // (DIGIT_BITS * degree))
 
 
 def cut_column(values: Floats, scale: Scale) -> Words:

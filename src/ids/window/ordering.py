@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ids.kernels.survey import ascending
 from ids.model.table import ColumnData
 
 __all__ = ["Ordering", "arrange", "key_codes"]
@@ -77,7 +78,7 @@ def _sort_order(columns: list[ColumnData], rows: int) -> Rows | None:
         values = _comparable(column)
         keys.append(values if column.valid is None else np.where(column.valid, values, 0))
     if len(keys) == 1:
-        if bool(np.all(keys[0][1:] >= keys[0][:-1])):  # type: ignore[operator]
+        if ascending(keys[0]):
             return None
         return np.argsort(keys[0], kind="stable").astype(np.int64)
     order = np.lexsort(tuple(reversed(keys))).astype(np.int64)

@@ -53,7 +53,6 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 }
 CHANGELOGS = [name for name in ENGINES if "summaries" in name or name == "changelog"]
 
-# one magnitude or two: a game of degree 4 keeps three digits
 measures = st.one_of(
     st.none(), st.integers(-40, 40).map(float), st.floats(0.5, 2000.0), st.just(1e6 + 1 / 3)
 )
@@ -142,7 +141,7 @@ def words(engine: Engine) -> list[Any]:
 def answers(engine: Engine, games: Sequence[str] = PAPER) -> list[Any]:
     """Aggregates and attributions, to be compared bit for bit."""
     found: list[Any] = [engine.aggregate(game) for game in games]
-    asked = [*engine.predicates, COMBINATION]
+    asked = [*sorted(engine.predicates), COMBINATION]
     return found + [engine.attribute(game, each) for game in games for each in asked]
 
 

@@ -45,26 +45,12 @@ def test_efficiency_the_atoms_add_up_to_the_aggregate(kind: str, rows: list[Even
     engine = made(kind)
     feed(engine, rows)
     for game in EVERY:
-        parts = [
-            engine.attribute(game, condition).value
-            for condition in (
-                "eu AND big", "eu AND NOT big", "NOT eu AND big", "NOT eu AND NOT big",
-                "(eu AND NOT eu) IS NULL AND big", "(big AND NOT big) IS NULL",
-                "(eu AND NOT eu) IS NULL AND NOT big",
-            )
-            if " IS NULL" not in condition
-        ]  # fmt: skip
-        total = engine.aggregate(game) or 0.0
-        size = fsum(abs(p) for p in parts) + abs(total)
-        assert abs(engine.residual(game)) <= 1e-12 * max(size, spread(engine, game))
-
-
-def spread(engine: ids.Engine, game: str) -> float:
-    """The size of what the atoms' attributions add up from."""
-    core = engine._core
-    assert core is not None
-    names = [f"({'' if truth else 'NOT '}{name})" for name in engine.predicates for truth in (0, 1)]
-    return fsum(abs(engine.attribute(game, name).value) for name in names)
+        sides = [engine.attribute(game, side) for name in engine.predicates for side in (name, f"NOT {name}")]
+        size = fsum(abs(side.share) + abs(side.lift) for side in sides)
+        assert abs(engine.residual(game)) <= 1e-12 * (size + abs(engine.aggregate(game) or 0.0))
+        assert engine.attribute_by_atoms(game, "TRUE").value == pytest.approx(
+            engine.aggregate(game) or 0.0, rel=1e-12, abs=1e-12 * size + 1e-300
+        )
 
 
 @pytest.mark.parametrize("game", EVERY)

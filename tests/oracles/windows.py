@@ -156,7 +156,7 @@ def _item(item: Item, name: str, window: Window) -> dict[str, Number]:
     if item.kind is ItemKind.AGGREGATE:
         return {name: _aggregate(game, values)}
     value, share = _attribution(game, values, holds)
-    size = _size(game, abs(share) + abs(value - share))
+    size = abs(share) + abs(value - share)
     if item.kind is ItemKind.DELTA:
         earlier, part = _attribution(game, *_players(item, window.before))
         return {name: Number(value - earlier, size + abs(part) + abs(earlier - part))}
@@ -191,12 +191,7 @@ def _aggregate(game: str, values: tuple[Fraction, ...]) -> Number:
     if len(values) < needed:
         return Number(None, Fraction(0))
     value = _worth(game, values)
-    return Number(value, _size(game, abs(value)))
-
-
-def _size(game: str, size: Fraction) -> Fraction:
-    """The higher moments may miss a 0 by a rounding; the others may not."""
-    return size or Fraction(game not in CLOSED)
+    return Number(value, abs(value))
 
 
 @cache

@@ -66,7 +66,7 @@ class Core:
 
     def signed(self, incoming: Incoming) -> Signed:
         """Rows that come in, ready to be added."""
-        digits = [np.zeros((incoming.table.rows, 1), np.int64)]
+        digits = [_none(incoming.table.rows)]
         players = [_EVERYONE]
         for summaries, one in zip(self.measures[1:], incoming.measures, strict=True):
             digits.append(summaries.cut(one.values))
@@ -77,11 +77,12 @@ class Core:
         """Rows of the retained window, ready to be taken away or counted again."""
         assert self.retained is not None
         kept = self.retained.rows
-        numbers = range(len(self.measures))
+        tags = kept[TAG][rows]
+        numbers = range(1, len(self.measures))
         return Signed(
-            kept[TAG][rows],
-            [kept[f"digits {m}"][rows].view(np.int64) for m in numbers],
-            [kept[f"players {m}"][rows].view(np.bool_) for m in numbers],
+            tags,
+            [_none(len(tags)), *(kept[f"digits {m}"][rows].view(np.int64) for m in numbers)],
+            [_EVERYONE, *(kept[f"players {m}"][rows].view(np.bool_) for m in numbers)],
         )
 
     def deltas(self, signed: Signed, sign: int, into: list[Words] | None = None) -> list[Words]:
@@ -203,6 +204,11 @@ class Core:
             if ghosts or (after[:, 0] < 0).any():
                 return False
         return True
+
+
+def _none(rows: int) -> Words:
+    """The digits of the first measure, which only counts rows."""
+    return np.zeros((rows, 1), np.int64)
 
 
 def _stranger() -> StateError:

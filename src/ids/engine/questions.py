@@ -165,6 +165,7 @@ def _scan(core: Core, measure: int, path: Path) -> npt.NDArray[np.int64]:
         return np.zeros((1, summaries.scale.words), np.int64)
     inside = core.inside()
     taking = truth(path.condition, core.retained.table()) == 1
-    taking = taking & inside.players[measure]
+    players = inside.players[measure]
+    taking = taking & players if len(players) else taking
     everyone = np.zeros(len(taking), np.uint32)
     return summaries.tally(1, everyone, inside.digits[measure], taking, 1)

@@ -11,7 +11,8 @@ from ids.engine.refining import recount
 from ids.errors import StateError
 from ids.model.scale import DIGIT_BITS, Scale
 from ids.predicates.truth import measure
-from ids.state.scaling import fit, grid, lowest_bit, widen
+from ids.state.retained import Retained
+from ids.state.scaling import fit, grid, lowest_bit, uncut, widen
 from ids.state.summaries import Summaries
 
 __all__ = ["accommodate", "ease"]
@@ -71,10 +72,9 @@ def _refit(core: Core, number: int, coming: Floats) -> None:
     played = bool(old.window[0])
     inside = np.zeros(core.rows)
     if played:
-        if core.retained is None or not core.has_raw:
+        if core.retained is None:
             raise _too_far_apart(coming)
-        inside, players = measure(core.schema.measures[number - 1], core.retained.table())
-        inside = inside if players is None else np.where(players, inside, 0.0)
+        inside = _inside(core, core.retained, number)
     scale = _fitted(core, number, np.concatenate([inside, coming]), old.scale.degree)
     if scale == old.scale:
         return
@@ -83,6 +83,14 @@ def _refit(core: Core, number: int, coming: Floats) -> None:
         core.retained.rows.put(f"digits {number}", core.measures[number].cut(inside))
     if played:
         recount(core)
+
+
+def _inside(core: Core, retained: Retained, number: int) -> Floats:
+    """The values of the rows inside; without raw columns no digit was ever rounded."""
+    if not core.has_raw:
+        return uncut(core.inside().digits[number], core.measures[number].scale)
+    values, players = measure(core.schema.measures[number - 1], retained.table())
+    return values if players is None else np.where(players, values, 0.0)
 
 
 def _fitted(core: Core, number: int, values: Floats, degree: int) -> Scale:

@@ -54,6 +54,8 @@ class Retained:
         if times is not None:
             block[TIME] = times
         for number, (own, taking) in enumerate(zip(digits, players, strict=True)):
+            if number == 0:
+                continue  # the count of rows: no digits, and everyone plays
             block[f"digits {number}"] = own
             everyone = np.ones(table.rows, np.bool_)
             block[f"players {number}"] = taking if len(taking) else everyone
@@ -129,8 +131,10 @@ class Retained:
 
     def find(self, table: Table) -> npt.NDArray[np.int64] | None:
         """Places of rows equal to these, each taken once, oldest first; None if one is missing."""
+        if not table.rows:
+            return np.zeros(0, np.int64)
         if not len(self):
-            return None if table.rows else np.zeros(0, np.int64)
+            return None
         wanted, inside = {}, {}
         for name, kind in self.kinds.items():
             column = table.columns[name]

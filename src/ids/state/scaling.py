@@ -18,6 +18,7 @@ __all__ = [
     "grid",
     "lowest_bit",
     "rescale",
+    "uncut",
     "widen",
     "within",
 ]
@@ -123,7 +124,7 @@ def _small(values: Floats) -> int:
 
 
 def _most_digits(degree: int) -> int:
-    return min(MAX_DIGITS, _MOST_BITS // (DIGIT_BITS * degree))
+    return min(MAX_DIGITS, _MOST_BITS // (DIGIT_BITS * max(1, degree)))
 
 
 def cut_column(values: Floats, scale: Scale) -> Words:
@@ -132,6 +133,15 @@ def cut_column(values: Floats, scale: Scale) -> Words:
     if scale.digits:
         cut(values, 2.0**-scale.exponent, scale.layout, digits)
     return digits
+
+
+def uncut(digits: Words, scale: Scale) -> Floats:
+    """The values again, from their digits: exact where none was rounded."""
+    values = np.zeros(len(digits))
+    for j in range(scale.digits):
+        place = scale.exponent - DIGIT_BITS * (j + 1)
+        values += np.ldexp(digits[:, j].astype(np.float64), place)
+    return values
 
 
 def grid(scale: Scale) -> int:

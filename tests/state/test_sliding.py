@@ -1,0 +1,76 @@
+"""Sliding columns beside a list."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ids.state.sliding import Sliding
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(0, 9)),
+        st.tuples(st.just("drop"), st.integers(0, 9)),
+        st.tuples(st.just("keep"), st.integers(0, 9)),
+        st.tuples(st.just("merge"), st.integers(0, 9)),
+    ),
+    max_size=30,
+)
+
+
+@given(steps=steps, seed=st.integers(0, 2**32))
+def test_rows_come_and_go_as_in_a_list(steps: list[tuple[str, int]], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sliding = Sliding()
+    model: list[tuple[int, int]] = []
+    for number, (what, count) in enumerate(steps):
+        if what in ("append", "merge"):
+            times = np.sort(rng.integers(0, 20, count)) + (100 * number if what == "append" else 0)
+            block = {"time": times, "row": np.stack([times, np.full(count, number)], axis=1)}
+            rows = [(int(t), number) for t in times]
+            if what == "append" or not len(sliding):
+                sliding.append(block)
+                model += rows
+            else:
+                sliding.merge(block, "time")
+                model = sorted(model + rows, key=lambda row: row[0])
+        elif what == "drop":
+            gone = min(count, len(model))
+            sliding.drop_front(gone)
+            del model[:gone]
+        elif sliding.names:
+            mask = rng.random(len(model)) < 0.6
+            sliding.keep(mask)
+            model = [row for row, kept in zip(model, mask, strict=True) if kept]
+        model.sort(key=lambda row: row[0])
+        if sliding.names:
+            order = np.argsort(sliding["time"], kind="stable")
+            assert [tuple(row) for row in sliding["row"][order].tolist()] == model
+        assert len(sliding) == len(model)
+
+
+def test_a_window_that_was_emptied_takes_columns_of_another_type() -> None:
+    sliding = Sliding()
+    sliding.append({"digits": np.zeros((3, 2), np.int64), "value": np.array([1, 2, 3])})
+    sliding.drop_front(3)
+    sliding.append({"digits": np.ones((2, 4), np.int64), "value": np.array([0.5, 1.5])})
+    assert sliding["digits"].shape == (2, 4)
+    assert sliding["value"].tolist() == [0.5, 1.5]
+
+
+def test_room_to_spare_stays_a_fraction_of_the_rows() -> None:
+    sliding = Sliding()
+    for start in range(0, 100_000, 100):
+        sliding.append({"row": np.arange(start, start + 100)})
+        if len(sliding) > 1_000:
+            sliding.drop_front(100)
+    assert sliding["row"].tolist() == list(range(100_000 - 1_000, 100_000))
+    assert sliding.nbytes <= 2.5 * 1_100 * 8
+
+
+def test_equal_times_keep_their_order_of_arrival() -> None:
+    sliding = Sliding()
+    sliding.append({"time": np.array([1, 2, 2]), "row": np.array([0, 1, 2])})
+    sliding.merge({"time": np.array([2, 1]), "row": np.array([3, 4])}, "time")
+    assert sliding["row"].tolist() == [0, 4, 1, 2, 3]

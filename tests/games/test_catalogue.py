@@ -117,5 +117,7 @@ def test_a_game_without_a_term_is_refused() -> None:
 
 
 def test_an_unknown_game_is_named_with_a_hint() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown aggregate 'VARPOP'; did you mean 'VAR_POP'\?"):
+    with pytest.raises(
+        UnknownNameError, match=r"unknown aggregate 'VARPOP'; did you mean 'VAR_POP'\?"
+    ):
         find("VARPOP")

@@ -48,7 +48,9 @@ def test_a_game_is_its_definition(name: str, ys: list[float], data: st.DataObjec
     exact = shapley.attribution(name, ys, members)
     size = abs(float(found.share[0, 0])) + abs(float(found.lift[0, 0]))
     assert abs(float(found.value[0, 0]) - exact) <= 1e-13 * max(size, 1.0)
-    assert found.share[0, 0] + found.lift[0, 0] == pytest.approx(float(exact), abs=1e-12 * (1 + size))
+    assert found.share[0, 0] + found.lift[0, 0] == pytest.approx(
+        float(exact), abs=1e-12 * (1 + size)
+    )
     whole = float(shapley.worth(name, [Fraction(y) for y in ys])) if ys else 0.0  # type: ignore[misc]
     assert answer(GAMES[name], ys, list(range(len(ys)))).value[0, 0] == pytest.approx(whole)
 
@@ -98,7 +100,9 @@ def test_many_emits_at_once_are_the_emits_one_by_one() -> None:
         degree = max(game.degree, 2)
         parts = [central(ys, [0] if ys else [], degree) for ys in windows]
         moments = Moments(
-            *(np.concatenate([p[0][f] for p in parts]) for f in range(3)),
+            np.concatenate([p[0].players for p in parts]),
+            np.concatenate([p[0].total for p in parts]),
+            np.concatenate([p[0].mean for p in parts]),
             np.concatenate([p[0].central for p in parts], axis=1),
         )
         rest = [np.concatenate([p[k] for p in parts], axis=-1) for k in (1, 2, 3)]

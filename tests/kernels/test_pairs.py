@@ -35,7 +35,7 @@ def is_normalized(pair: Pair) -> bool:
 
 
 def within(found: Pair, value: Fraction, size: Fraction, bits: int) -> bool:
-    return abs(exact(found) - value) <= size / 2**bits + Fraction(1, 2**1000)
+    return bool(abs(exact(found) - value) <= size / 2**bits + Fraction(1, 2**1000))
 
 
 @given(a=doubles, b=doubles)
@@ -88,7 +88,9 @@ def test_words_are_read_as_one_integer(count: int, data: st.DataObject) -> None:
     assert within(pairs.from_words(row, 1, count), Fraction(value), Fraction(abs(value)), 102)
 
 
-@given(total=normalized(), players=st.integers(1, 2**26), part=normalized(), m=st.integers(0, 2**26))
+@given(
+    total=normalized(), players=st.integers(1, 2**26), part=normalized(), m=st.integers(0, 2**26)
+)
 def test_a_deviation_is_rounded_once(total: Pair, players: int, part: Pair, m: int) -> None:
     mean, missing = pairs.mean_of(*total, float(players))
     average = exact(total) / players
@@ -97,4 +99,3 @@ def test_a_deviation_is_rounded_once(total: Pair, players: int, part: Pair, m: i
     value = exact(part) - m * average
     size = abs(exact(part)) + m * abs(average)
     assert abs(Fraction(found) - value) <= abs(value) / 2**52 + size / 2**100
-

@@ -38,9 +38,7 @@ def centre_of(scale: Scale) -> npt.NDArray[np.int64]:
 
 def whole(digits: npt.NDArray[np.int64]) -> int:
     """A row's digits as one integer in grid units."""
-    return sum(
-        int(q) << (DIGIT_BITS * (len(digits) - 1 - j)) for j, q in enumerate(digits)
-    )
+    return sum(int(q) << (DIGIT_BITS * (len(digits) - 1 - j)) for j, q in enumerate(digits))
 
 
 def recounted(rows: Sequence[npt.NDArray[np.int64]], scale: Scale) -> tuple[int, list[int]]:
@@ -73,7 +71,9 @@ def drawn(
 @settings(max_examples=60)
 def test_signed_rows_are_a_recount_and_their_own_inverse(scale: Scale, data: st.DataObject) -> None:
     atom, _, digits = drawn(data, scale)
-    players = np.array(data.draw(st.lists(st.booleans(), min_size=len(atom), max_size=len(atom))), np.bool_)
+    players = np.array(
+        data.draw(st.lists(st.booleans(), min_size=len(atom), max_size=len(atom))), np.bool_
+    )
     taking = players if data.draw(st.booleans()) else EVERYONE
     summaries = np.zeros((ATOMS, scale.words), np.int64)
     apply_signed(summaries, atom, digits, taking, centre_of(scale), scale.layout, 1)
@@ -113,7 +113,11 @@ def test_a_delta_reaches_its_atoms_its_marginals_and_the_window(
 ) -> None:
     atom, _, digits = drawn(data, scale)
     holds = np.array(
-        data.draw(st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=ATOMS, max_size=ATOMS)),
+        data.draw(
+            st.lists(
+                st.lists(st.booleans(), min_size=3, max_size=3), min_size=ATOMS, max_size=ATOMS
+            )
+        ),
         np.bool_,
     )
     delta = np.zeros((ATOMS, scale.words), np.int64)
@@ -170,7 +174,9 @@ def test_every_emit_of_a_replay_is_a_recount_of_its_rows(
     middle = len(bounds) // 2
     for part in (slice(0, middle), slice(middle, len(bounds))):
         limits = Bounds(arrived[part], expired.astype(np.uint64)[part])
-        replay(summaries, pointers, Rows(atom, column), cut, limits, touched, merged, taken[:, :, part])
+        replay(
+            summaries, pointers, Rows(atom, column), cut, limits, touched, merged, taken[:, :, part]
+        )
     for e in range(len(bounds)):
         inside = range(int(expired[e]), int(arrived[e]))
         for k, item in enumerate(items):

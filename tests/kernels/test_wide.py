@@ -59,7 +59,9 @@ def test_powers_are_added_and_taken_away(digits: int, degree: int, data: st.Data
     width, powers = len(layout[3]), degree - 2
     rows = data.draw(
         st.lists(
-            st.lists(st.integers(-(2**DIGIT_BITS), 2**DIGIT_BITS), min_size=digits, max_size=digits),
+            st.lists(
+                st.integers(-(2**DIGIT_BITS), 2**DIGIT_BITS), min_size=digits, max_size=digits
+            ),
             min_size=1,
             max_size=5,
         )
@@ -68,9 +70,7 @@ def test_powers_are_added_and_taken_away(digits: int, degree: int, data: st.Data
     accumulators = np.zeros((3, 2 + powers * width), np.int64)
     for row, sign in zip(rows, signs, strict=True):
         kernel("power_add")(accumulators, 1, 2, np.array(row), layout, sign)
-    values = [
-        sum(q << (DIGIT_BITS * (digits - 1 - j)) for j, q in enumerate(row)) for row in rows
-    ]
+    values = [sum(q << (DIGIT_BITS * (digits - 1 - j)) for j, q in enumerate(row)) for row in rows]
     for p in range(powers):
         start = 2 + p * width
         found = [int(w) % 2**64 for w in accumulators[1, start : start + width]]

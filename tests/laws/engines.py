@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -90,7 +91,7 @@ def made(kind: str) -> Engine:
 def feed(engine: Engine, rows: Sequence[Event], cuts: Sequence[int] = ()) -> None:
     """The rows in batches, cut at the given places."""
     bounds = [0, *sorted(c % (len(rows) + 1) for c in cuts), len(rows)]
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in itertools.pairwise(bounds):
         batch = table(rows[start:stop])
         if isinstance(engine.window, ids.Changelog):
             engine.apply(inserts=batch)

@@ -45,7 +45,11 @@ def test_efficiency_the_atoms_add_up_to_the_aggregate(kind: str, rows: list[Even
     engine = made(kind)
     feed(engine, rows)
     for game in EVERY:
-        sides = [engine.attribute(game, side) for name in engine.predicates for side in (name, f"NOT {name}")]
+        sides = [
+            engine.attribute(game, side)
+            for name in engine.predicates
+            for side in (name, f"NOT {name}")
+        ]
         size = fsum(abs(side.share) + abs(side.lift) for side in sides)
         assert abs(engine.residual(game)) <= 1e-12 * (size + abs(engine.aggregate(game) or 0.0))
         assert engine.attribute_by_atoms(game, "TRUE").value == pytest.approx(
@@ -54,7 +58,9 @@ def test_efficiency_the_atoms_add_up_to_the_aggregate(kind: str, rows: list[Even
 
 
 @pytest.mark.parametrize("game", EVERY)
-@given(others=st.lists(st.floats(-1e6, 1e6), max_size=10), value=st.floats(-1e6, 1e6), data=st.data())
+@given(
+    others=st.lists(st.floats(-1e6, 1e6), max_size=10), value=st.floats(-1e6, 1e6), data=st.data()
+)
 @few
 def test_symmetry_equal_rows_get_equal_credit(
     game: str, others: list[float], value: float, data: st.DataObject
@@ -133,9 +139,7 @@ def test_a_game_scales_with_its_power(rows: list[tuple[int, int, int]]) -> None:
         assert abs(other.value - one.value * (-2.0) ** game.power) <= 1e-12 * size + 1e-300
 
 
-def added(
-    rows: list[tuple[int, int, int]], values: list[str], degree: int = 2
-) -> ids.Engine:
+def added(rows: list[tuple[int, int, int]], values: list[str], degree: int = 2) -> ids.Engine:
     engine = ids.Engine(ids.CountWindow(50), values, degree=degree)
     engine.register("some", "k = 1")
     engine.ingest(

@@ -13,7 +13,7 @@ from ids.state import checkpoint
 from ids.state.checkpoint import VERSION, load, save
 
 FACTS = {"window": ["count", 7], "names": ["äöü", "x"], "newest": None}
-ARRAYS = {
+ARRAYS: dict[str, np.ndarray] = {
     "sums": np.arange(12).reshape(3, 4),
     "empty": np.zeros((0, 5), np.uint8),
     "row value a/b": np.array([0.5, np.nan]),
@@ -79,7 +79,7 @@ def test_a_half_written_file_is_never_seen_under_the_name(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CheckpointError, match="cannot write checkpoint .*No space left"):
+    with pytest.raises(CheckpointError, match=r"cannot write checkpoint .*No space left"):
         save(path, {"other": 1}, ARRAYS)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["c.ids"]

@@ -111,7 +111,9 @@ def test_a_batch_without_a_value_fits_any_column() -> None:
     retained = Retained(KINDS)
     put(retained, table([2**53 + 1], ["EU"]))
     rows = table([None], ["EU"])
-    empty = Table({**rows.columns, "x": table([1.5, None], ["", ""]).columns["x"].take(slice(1, 2))}, 1)
+    empty = Table(
+        {**rows.columns, "x": table([1.5, None], ["", ""]).columns["x"].take(slice(1, 2))}, 1
+    )
     put(retained, empty)
     assert retained.table().columns["x"].values[0] == 2**53 + 1
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ids import Engine
 from ids.engine.core import Core
+from ids.model.rendering import quoted
 from ids.model.scale import DIGIT_BITS
 from ids.state.refined import Refined
 from ids.state.scaling import grid
@@ -33,7 +34,7 @@ def _decoded(summaries: Summaries, words: npt.NDArray[np.int64]) -> Recount:
 def _agrees(summaries: Summaries, words: npt.NDArray[np.int64], rows: Sequence[Row]) -> None:
     """Exactly, or within half a grid unit a row where the scale cannot hold every bit."""
     found = _decoded(summaries, words)
-    exact = recount(rows, lambda row: True, lambda row: row.x)
+    exact = recount(rows, lambda _row: True, lambda row: row.x)
     values = [Fraction(row.x) for row in rows if row.x is not None]
     unit = Fraction(2) ** grid(summaries.scale)
     if all((v / unit).denominator == 1 for v in values):
@@ -141,6 +142,6 @@ def everything(engine: Engine) -> list[object]:
         found.append([summaries.exact(row) for row in summaries.marginals])
         if isinstance(core.membership, Refined):
             found.append([summaries.exact(summaries.atoms[a]) for a in core.membership.live])
-    names = engine.predicates
+    names = [quoted(name) for name in engine.predicates]
     found += [engine.attribute(game, name) for game in GAMES for name in names]
     return found

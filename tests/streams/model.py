@@ -117,13 +117,17 @@ class Model:
     newest: int | None = None
     late: int = 0
 
+    def _is_late(self, row: Row, lateness: int | None) -> bool:
+        if self.newest is None or lateness is None or not self.ordered:
+            return False
+        return row.t < self.newest - lateness
+
     def ingest(self, batch: Sequence[Row], lateness: int | None) -> None:
         kept = []
         for row in batch:
-            if self.newest is not None and lateness is not None and self.ordered:
-                if row.t < self.newest - lateness:
-                    self.late += 1
-                    continue
+            if self._is_late(row, lateness):
+                self.late += 1
+                continue
             kept.append(row)
             if self.ordered:
                 self.newest = row.t if self.newest is None else max(self.newest, row.t)

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -43,7 +44,9 @@ regions = st.sampled_from(["EU", "US", "AP", "", None])
 numbers = st.one_of(st.none(), st.integers(0, 3))
 
 
-def rows(times: st.SearchStrategy[int], values: st.SearchStrategy[float | None]) -> st.SearchStrategy[Row]:
+def rows(
+    times: st.SearchStrategy[int], values: st.SearchStrategy[float | None]
+) -> st.SearchStrategy[Row]:
     return st.builds(Row, times, values, regions, numbers)
 
 
@@ -55,7 +58,7 @@ def batches(values: st.SearchStrategy[float | None] = measures) -> st.SearchStra
 
 def as_table(batch: Sequence[Row], *, integers: bool = False) -> pa.Table:
     """Whole numbers may come as int64: the column is the same."""
-    columns = list(zip(*batch, strict=True)) if batch else [[], [], [], []]
+    columns: list[Sequence[Any]] = [*zip(*batch, strict=True)] if batch else [[], [], [], []]
     t, x, region, k = columns
     every_whole = all(v is None or v.is_integer() for v in x)
     return pa.table(
@@ -198,9 +201,7 @@ class Ingesting(Machine):
 
     @precondition(lambda self: not any(abs(row.x or 0) > 1e200 for row in self.model.rows))
     @rule(batch=batches(plain), place=st.integers(0, 10), sign=st.sampled_from([1, -1]))
-    def ingest_a_value_far_beyond_the_others(
-        self, batch: list[Row], place: int, sign: int
-    ) -> None:
+    def ingest_a_value_far_beyond_the_others(self, batch: list[Row], place: int, sign: int) -> None:
         self.ingest([*batch[:place], Row(0, sign * 1e300, "EU", 1), *batch[place:]], False)
 
 
@@ -234,7 +235,7 @@ class ChangelogMachine(Machine):
 
     def begin(self) -> tuple[ids.Engine, Model]:
         engine = ids.Engine(window=ids.Changelog(), value="x", retain=True)
-        return engine, Model(lambda rows, _: 0, ordered=False)
+        return engine, Model(lambda _rows, _: 0, ordered=False)
 
 
 class SummariesMachine(ChangelogMachine):
@@ -244,7 +245,7 @@ class SummariesMachine(ChangelogMachine):
 
     def begin(self) -> tuple[ids.Engine, Model]:
         engine = ids.Engine(window=ids.Changelog(), value="x")
-        return engine, Model(lambda rows, _: 0, ordered=False)
+        return engine, Model(lambda _rows, _: 0, ordered=False)
 
     def may_refuse(self) -> bool:
         return any(row.x and not 1e-200 < abs(row.x) < 1e200 for row in self.model.rows)
@@ -276,9 +277,7 @@ class SummariesMachine(ChangelogMachine):
         return [*atom, row]
 
 
-import os
-from hypothesis import Phase
-house = settings(max_examples=int(os.environ.get('EX', 25)), stateful_step_count=25, phases=[Phase.generate])
+house = settings(max_examples=25, stateful_step_count=25)
 TestCountWindow = CountMachine.TestCase
 TestCountWindow.settings = house
 TestTimeWindow = TimeMachine.TestCase

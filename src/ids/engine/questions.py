@@ -119,7 +119,8 @@ class Questions:
     def _enumerated(self, core: Core, parsed: Expression, path: Path) -> Path:
         """Where the atoms were given up: a named intersection, or a scan of the rows."""
         for text, expression in self._intersections.items():
-            if over_names(expression, core.predicates) == path.condition:
+            kept = text in core.membership.names
+            if kept and over_names(expression, core.predicates) == path.condition:
                 return Path("compositional", name=text)
         bound = bind_predicate(parsed, core.schema.kinds, core.predicates)
         return Path("scan", condition=bound)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from benchmarks.baselines import algorithm1
 from benchmarks.data import REGIONS, codes, server_events
 from benchmarks.record import markdown, measure, write
+from ids.kernels.digits import cut
 from ids.kernels.scatter import apply_signed, slide
 from ids.model.expression import Column, Comparison, Expression, Literal
 from ids.model.table import ColumnData, Kind, Table
@@ -133,12 +134,15 @@ class _Stream:
         return work
 
     def whole(self, predicates: list[Expression], window: int) -> Callable[[], object]:
-        """Signatures and digits included."""
+        """Signatures and digits included; room for the digits is there, as in the engine."""
+        refinement = Refinement(predicates)
+        _, digits, scale, count = self.ready(predicates)
+        centre = np.zeros(scale.digits, np.int64)
 
         def work() -> npt.NDArray[np.int64]:
-            atoms, digits, scale, count = self.ready(predicates)
+            atoms = refinement.assign(self.table)
+            cut(self.latency, 2.0**-scale.exponent, scale.layout, digits)
             summaries = np.zeros((count, scale.words), np.int64)
-            centre = np.zeros(scale.digits, np.int64)
             slide(summaries, atoms, digits, window, centre, scale.layout)
             return summaries
 

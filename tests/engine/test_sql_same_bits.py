@@ -134,7 +134,7 @@ def many_rows(rows: int = 900) -> pa.Table:
     return pa.table(
         {
             "at": pa.array(np.sort(rng.integers(-300, 300, rows)) * 10**6, pa.timestamp("us")),
-            "x": pa.array(rng.lognormal(3, 2, rows), mask=rng.random(rows) < 0.1),
+            "x": pa.array(10.0 ** rng.uniform(-6, 9, rows), mask=rng.random(rows) < 0.1),
             "y": rng.integers(-3, 4, rows),
             "s": rng.choice(["a", "ab", ""], rows),
             "b": pa.array(rng.random(rows) < 0.5, mask=rng.random(rows) < 0.1),
@@ -202,7 +202,7 @@ GAMES = ("SUM(x)", "AVG(x)", "AVG(x + y)", "VAR_POP(x)", "VAR_SAMP(y)", "COUNT(*
     predicate=predicates(),
     batches=st.integers(1, 4),
 )
-def test_an_engine_fed_the_same_rows_gives_the_same_bits(
+def test_an_engine_fed_the_same_rows_gives_the_same_answers(
     rows: list[Row], frame: str, game: str, predicate: str, batches: int
 ) -> None:
     rows = sorted(rows, key=lambda row: row["at"])
@@ -217,7 +217,8 @@ def test_an_engine_fed_the_same_rows_gives_the_same_bits(
         return
     last = found.slice(found.num_rows - 1).to_pylist()[0]
     assert answer.n == last["n"]
-    for right, part in zip(
-        (answer.value, answer.share, answer.lift), ("phi", "phi_share", "phi_lift"), strict=True
-    ):
-        assert (right + 0.0).hex() == (last[part] + 0.0).hex()  # 0.0 and -0.0 are both nothing
+    parts = {"phi": answer.value, "phi_share": answer.share, "phi_lift": answer.lift}
+    # a question multiplies by 1/N where a query divides by N: a rounding apart
+    apart = 4e-16 * (abs(answer.share) + abs(answer.lift)) if game.startswith("VAR") else 0.0
+    for part, right in parts.items():
+        assert abs(right - last[part]) <= apart

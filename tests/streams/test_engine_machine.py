@@ -10,14 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import ids
 from ids.errors import IdsError, StateError
+from tests.oracles import shapley
 from tests.streams.comparing import everything, same_aggregates, same_answers, same_state
-from tests.streams.model import Model, Row
+from tests.streams.model import Model, Row, attributed
 
 POOL = {
     "eu": "region = 'EU'",
@@ -71,6 +72,21 @@ def as_table(batch: Sequence[Row], *, integers: bool = False) -> pa.Table:
             "k": pa.array(k, pa.int64()),
         }
     )
+
+
+@given(
+    ys=st.lists(plain, max_size=8),
+    chosen=st.sets(st.integers(0, 7)),
+    game=st.sampled_from(shapley.CLOSED),
+)
+def test_the_model_plays_the_games_of_the_oracle(
+    ys: list[float], chosen: set[int], game: str
+) -> None:
+    members = sorted(i for i in chosen if i < len(ys))
+    everyone = list(range(len(ys)))
+    found = attributed(game, ys, members)
+    assert found.value == found.share + found.lift == shapley.closed_form(game, ys, members)
+    assert found.worth == shapley.closed_form(game, ys, everyone)
 
 
 class Machine(RuleBasedStateMachine):
@@ -277,7 +293,7 @@ class SummariesMachine(ChangelogMachine):
         return [*atom, row]
 
 
-house = settings(max_examples=25, stateful_step_count=25)
+house = settings(max_examples=40, stateful_step_count=25)
 TestCountWindow = CountMachine.TestCase
 TestCountWindow.settings = house
 TestTimeWindow = TimeMachine.TestCase

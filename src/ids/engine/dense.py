@@ -19,7 +19,7 @@ __all__ = ["answer_dense"]
 Bools = npt.NDArray[np.bool_]
 
 _SHORTEST_KEY = 4 * BLOCK  # shorter keys would leave most lanes of a block idle
-_STRETCH = 2**18 // BLOCK * BLOCK
+_STRETCH = 2**20 // BLOCK * BLOCK
 
 
 def answer_dense(asked: Asked) -> Answers | None:

@@ -17,7 +17,8 @@ from ids.engine.conditions import (
 )
 from ids.engine.core import Core, Words
 from ids.engine.expiry import expiring
-from ids.engine.incoming import Incoming, Schema, columns_needed, read_batch
+from ids.engine.first import first_core
+from ids.engine.incoming import Incoming, read_batch
 from ids.engine.memory import Memory, measure_memory
 from ids.engine.questions import Questions
 from ids.engine.refining import drop, refine, refuse_unless_raw
@@ -146,7 +147,7 @@ class Engine:
             source = open_table(batch, "batch")
             if not source.rows:
                 return
-            core = self._core or self._first(source)
+            core = self._core or self._begun_by(source)
             incoming = read_batch(source, core.schema, self._newest, self._settings.lateness)
             if isinstance(self.window, CountWindow) and incoming.table.rows > self.window.size:
                 # rows that would come and go within this one slide leave no trace
@@ -173,7 +174,7 @@ class Engine:
             filled = [part for part in parts if part is not None and part.rows]
             if not filled:
                 return
-            core = self._core or self._first(filled[-1])
+            core = self._core or self._begun_by(filled[-1])
             going, coming = (
                 None if part is None or not part.rows else read_batch(part, core.schema, newest)
                 for part, newest in zip(parts, (None, self._newest), strict=True)
@@ -278,19 +279,8 @@ class Engine:
         )
         return engine
 
-    def _first(self, source: Source) -> Core:
-        """The first batch tells what the columns hold."""
-        kinds = dict(source.schema)
-        bound = bind_conditions(self._conditions, kinds)
-        measures = tuple(bind_measure(m, kinds) for m in self._measures.values())
-        order_by, retain = self._settings.order_by, self._settings.retain
-        if order_by is not None and order_by not in kinds:
-            raise UnknownNameError("column", order_by, kinds)
-        if not retain:
-            needed = columns_needed([*bound.values(), *measures], order_by)
-            kinds = {name: kinds[name] for name in needed}
-        keeps = retain or not isinstance(self.window, Changelog)
-        return Core(Schema(kinds, measures, order_by), bound, retain=keeps, raw=retain)
+    def _begun_by(self, source: Source) -> Core:
+        return first_core(source, self._settings, self._conditions, self._measures)
 
     def _keep_to_the_limit(self, core: Core | None) -> bool:
         limit = self._settings.atom_limit

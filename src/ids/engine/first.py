@@ -1,0 +1,40 @@
+"""The first batch: it tells what the columns hold, and so what an engine's core is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ids.engine.conditions import bind_conditions
+from ids.engine.core import Core
+from ids.engine.incoming import Schema, columns_needed
+from ids.engine.settings import Settings
+from ids.errors import UnknownNameError
+from ids.model.expression import Expression
+from ids.model.window import Changelog
+from ids.predicates.binding import bind_measure
+from ids.source import Source
+
+__all__ = ["first_core"]
+
+
+def first_core(
+    source: Source,
+    settings: Settings,
+    conditions: Mapping[str, Expression],
+    measures: Mapping[str, Expression],
+) -> Core:
+    """An empty core for batches like this one; a clear error where a name is not among its columns.
+
+    Without raw rows only the columns that someone reads are asked of later batches.
+    """
+    kinds = dict(source.schema)
+    predicates = bind_conditions(conditions, kinds)
+    bound = tuple(bind_measure(measure, kinds) for measure in measures.values())
+    order_by = settings.order_by
+    if order_by is not None and order_by not in kinds:
+        raise UnknownNameError("column", order_by, kinds)
+    if not settings.retain:
+        needed = columns_needed([*predicates.values(), *bound], order_by)
+        kinds = {name: kinds[name] for name in needed}
+    keeps = settings.retain or not isinstance(settings.window, Changelog)
+    return Core(Schema(kinds, bound, order_by), predicates, retain=keeps, raw=settings.retain)

@@ -14,7 +14,7 @@ from ids.state.refined import Refined
 from tests.laws.engines import ENGINES, Event, events, feed, made
 
 EVERY = tuple(GAMES)
-few = settings(max_examples=30)
+few = settings(max_examples=15)
 
 whole = st.integers(-50, 50)
 

@@ -28,7 +28,7 @@ from tests.laws.engines import (
 )
 
 EVERY = tuple(GAMES)
-few = settings(max_examples=40)
+few = settings(max_examples=20)
 
 
 @pytest.mark.parametrize("kind", CHANGELOGS)

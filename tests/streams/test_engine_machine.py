@@ -293,7 +293,7 @@ class SummariesMachine(ChangelogMachine):
         return [*atom, row]
 
 
-house = settings(max_examples=40, stateful_step_count=25)
+house = settings(max_examples=30, stateful_step_count=25)
 TestCountWindow = CountMachine.TestCase
 TestCountWindow.settings = house
 TestTimeWindow = TimeMachine.TestCase

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from ids.engine.core import Core
 from ids.errors import StateError
 from ids.games import Attributed, Game, Moments, attribute, find
-from ids.kernels.central import Centred, ask, centre_block
+from ids.kernels.asking import ask
+from ids.kernels.central import Centred, centre_block
 from ids.model.scale import Scale
 from ids.state.refined import Refined
 from ids.state.summaries import Summaries
@@ -29,7 +30,8 @@ def _weights(name: str, players: int, exponent: int) -> npt.NDArray[np.float64]:
     """What each moment weighs in the worth of a window of N = ``players``, then the slopes.
 
     An affine game is linear in (N, Σ y, mean, Σ (y - mean)²): a weight is the worth of a window
-    that has that moment alone.
+    that has that moment alone. The last is given as a divisor, as the variances have it, so that
+    an engine rounds as a query does.
     """
     game = find(name)
     unit = 2.0 ** (exponent * game.power)
@@ -41,8 +43,10 @@ def _weights(name: str, players: int, exponent: int) -> npt.NDArray[np.float64]:
         window._replace(central=np.array([players, 0.0, 1.0])),
     )
     slopes = [float(s) * unit for s in game.slopes(window)] + [0.0, 0.0]
-    weights = [(float(game.worth(p)) - base) * unit for p in probes]
-    return np.array([base / max(players, 1), *weights, *slopes[:2], unit if game.additive else 0.0])
+    total, mean, spread = (float(game.worth(p)) - base for p in probes)
+    divisor = round(1.0 / spread) / unit if spread else 0.0
+    own = unit if game.additive else 0.0
+    return np.array([base / max(players, 1), total * unit, mean * unit, divisor, *slopes[:2], own])
 
 
 def answer(summaries: Summaries, items: Words, row: int, game: Game) -> Triple:

@@ -35,7 +35,15 @@ from ids.kernels.powers import recentre_powers
 from ids.kernels.wide import mul_add
 from ids.model.scale import DIGIT_BITS, MAX_DIGITS
 
-__all__ = ["Centred", "ask", "centre_block"]
+__all__ = [
+    "Centred",
+    "centre_block",
+    "degree_of",
+    "deviations",
+    "power_sums",
+    "total_of",
+    "window_moments",
+]
 
 
 class Centred(NamedTuple):
@@ -59,6 +67,8 @@ class Centred(NamedTuple):
     deviation: npt.NDArray[np.float64]
 
 
+_RADIX = np.int64(2**DIGIT_BITS)
+
 _inline = njit(error_model="numpy")
 # A digit j weighs _WEIGHT[j + 1]; a global tuple, so that unrolled loops see constants.
 _WEIGHT = tuple(2.0 ** (-DIGIT_BITS * k) for k in range(2 * MAX_DIGITS + 1))
@@ -77,7 +87,7 @@ _BINOMIAL = np.array(
 
 
 @_inline
-def _degree_of(layout):
+def degree_of(layout):
     """The highest power summed under this layout (0: rows are only counted)."""
     if len(layout[0]) == 0:
         return 0
@@ -87,7 +97,7 @@ def _degree_of(layout):
 
 
 @_inline
-def _power_sums(total, centre, offset, layout, sums):
+def power_sums(total, centre, offset, layout, sums):
     """Σ (y - offset)**d for d = 1 … degree, as pairs in units of 2**exponent.
 
     total   int64[words]       exact sums
@@ -133,7 +143,7 @@ def _pair_of(low, high):
 
 
 @_inline
-def _total_of(total, offset, layout, sums):
+def total_of(total, offset, layout, sums):
     """Σ y as a pair in units of 2**exponent: what was centred away, put back."""
     whole = (sums[0, 0], sums[0, 1])
     for j in range(len(layout[0])):
@@ -143,7 +153,7 @@ def _total_of(total, offset, layout, sums):
 
 
 @_inline
-def _window_moments(total, centre, layout, offset, sums, central):
+def window_moments(total, centre, layout, offset, sums, central):
     """Centre a whole window: its digits' means, its power sums, its central moments.
 
     total    int64[words]            the window's exact sums
@@ -155,13 +165,17 @@ def _window_moments(total, centre, layout, offset, sums, central):
     Returns the residual mean (mean - offset) as a pair.
     """
     count = total[0]
+    rest = np.int64(0)
     for j in range(len(layout[0])):
-        offset[j] = np.int64(np.rint(total[1 + j] / count))
-    _power_sums(total, centre, offset, layout, sums)
+        # what one digit's rounded mean leaves goes down to the next: less than a lowest digit stays
+        whole = rest * _RADIX + total[1 + j]
+        offset[j] = np.int64(np.rint(whole / count))
+        rest = whole - offset[j] * count
+    power_sums(total, centre, offset, layout, sums)
     residual = divide((sums[0, 0], sums[0, 1]), float(count))
     central[0] = count
     central[1] = 0.0
-    for d in range(2, _degree_of(layout) + 1):
+    for d in range(2, degree_of(layout) + 1):
         whole = (float(count), 0.0)
         for i in range(1, d + 1):
             # Horner in (-residual): Σ_i C(d, i)·(-residual)**(d-i)·P_i, highest power of it first
@@ -172,7 +186,7 @@ def _window_moments(total, centre, layout, offset, sums, central):
 
 
 @_inline
-def _deviations(count, window_sums, members, residual, layout, sums, deviation):
+def deviations(count, window_sums, members, residual, layout, sums, deviation):
     """deviation_d of one predicate, d = 1 … degree, in units of 2**exponent to the d.
 
     count        int64              N, the window's players
@@ -183,7 +197,7 @@ def _deviations(count, window_sums, members, residual, layout, sums, deviation):
     deviation    float64[degree]    changed in place
     """
     players = float(count)
-    degree = _degree_of(layout)
+    degree = degree_of(layout)
     for d in range(degree):
         own = times((sums[d, 0], sums[d, 1]), players)
         average = times((window_sums[d, 0], window_sums[d, 1]), -float(members))
@@ -207,7 +221,7 @@ def centre_block(taken, centre, layout, emits):
 
     O(e · i), allocates a few words. Twin: exact rationals in ``tests/oracles``.
     """
-    degree = _degree_of(layout)
+    degree = degree_of(layout)
     offset = np.zeros_like(centre)
     window_sums = np.zeros((max(1, degree), 2))
     own_sums = np.zeros((max(1, degree), 2))
@@ -224,8 +238,8 @@ def centre_block(taken, centre, layout, emits):
             _nothing(emits, e)
             continue
         window = taken[0, :, e]
-        residual = _window_moments(window, centre, layout, offset, window_sums, moments)
-        whole = _total_of(window, offset, layout, window_sums)
+        residual = window_moments(window, centre, layout, offset, window_sums, moments)
+        whole = total_of(window, offset, layout, window_sums)
         emits.total[e] = whole[0] + whole[1]
         mean = mean_of(whole[0], whole[1], float(count))
         emits.mean[e] = mean[0] + mean[1]
@@ -233,10 +247,10 @@ def centre_block(taken, centre, layout, emits):
             emits.central[d, e] = moments[d]
         for k in range(len(emits.members)):
             own = taken[k + 1, :, e]
-            _power_sums(own, centre, offset, layout, own_sums)
-            whole = _total_of(own, offset, layout, own_sums)
+            power_sums(own, centre, offset, layout, own_sums)
+            whole = total_of(own, offset, layout, own_sums)
             emits.item_total[k, e] = whole[0] + whole[1]
-            _deviations(count, window_sums, own[0], residual, layout, own_sums, deviation)
+            deviations(count, window_sums, own[0], residual, layout, own_sums, deviation)
             deviation[0] = deviation_of(whole[0], whole[1], float(own[0]), mean[0], mean[1])
             for d in range(degree):
                 emits.deviation[d, k, e] = deviation[d]
@@ -250,49 +264,3 @@ def _nothing(emits, e):
     emits.central[:, e] = 0.0
     emits.item_total[:, e] = 0.0
     emits.deviation[:, :, e] = 0.0
-
-
-@compiled(error_model="numpy")
-def ask(window, items, row, centre, layout, weights):
-    """One question put to a running engine: (value, share, lift) of summary ``items[row]``.
-
-    window   int64[words]
-    items    int64[k, words]
-    weights  float64[7]  what N, Σ y, the mean and Σ (y - mean)² weigh in the worth; then the
-             slopes of the first two deviations, and what Σ_P y weighs in the value where that
-             alone is the value (SUM), else 0; all in the measure's own units
-
-    The closed form of every game up to degree 2; with no player everything is 0.
-    """
-    count = window[0]
-    members = items[row, 0]
-    if count == 0:
-        return 0.0, 0.0, 0.0
-    worth = weights[0] * count
-    lift = 0.0
-    own_total = (0.0, 0.0)
-    degree = _degree_of(layout)
-    if degree > 0:
-        offset = np.zeros_like(centre)
-        window_sums = np.zeros((degree, 2))
-        own_sums = np.zeros((degree, 2))
-        moments = np.zeros(degree + 1)
-        deviation = np.zeros(degree)
-        residual = _window_moments(window, centre, layout, offset, window_sums, moments)
-        whole = _total_of(window, offset, layout, window_sums)
-        mean = mean_of(whole[0], whole[1], float(count))
-        worth += weights[1] * (whole[0] + whole[1]) + weights[2] * (mean[0] + mean[1])
-        own = items[row]
-        _power_sums(own, centre, offset, layout, own_sums)
-        own_total = _total_of(own, offset, layout, own_sums)
-        _deviations(count, window_sums, members, residual, layout, own_sums, deviation)
-        first = deviation_of(own_total[0], own_total[1], float(members), mean[0], mean[1])
-        lift = weights[4] * first
-        if degree > 1:
-            worth += weights[3] * moments[2]
-            lift += weights[5] * deviation[1]
-    share = worth if members == count else members * (worth / count)
-    value = share + lift
-    if weights[6] != 0.0:
-        value = (own_total[0] + own_total[1]) * weights[6]
-    return value, share, lift

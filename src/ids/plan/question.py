@@ -10,7 +10,7 @@ from ids.model.table import Kind
 from ids.plan.select import mechanism_of, registered_as
 from ids.predicates.binding import bind_predicate
 
-__all__ = ["Path", "choose", "over_names"]
+__all__ = ["Path", "choose", "named_in", "over_names"]
 
 
 @dataclass(frozen=True, slots=True)

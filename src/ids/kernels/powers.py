@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from ids.kernels.pairs import from_words, scale
-from ids.kernels.wide import mul_add, multiply_words
+from ids.kernels.wide import add_words, mul_add, multiply_words
 from ids.model.scale import DIGIT_BITS, MAX_DIGITS
 
 __all__ = ["recentre_powers"]
@@ -111,7 +111,7 @@ def recentre_powers(total, centre, offset, layout, sums):
             multiply_words(moved, shift)
             term[:] = powers[i]
             _scale_word(term, _binomial(d, i), scratch)
-            _add_words(moved, term)
+            add_words(moved, term, 0, width)
         sums[d - 1, 0], sums[d - 1, 1] = scale(from_words(moved, 0, width), weight)
 
 
@@ -121,15 +121,3 @@ def _binomial(d, i):
     for k in range(i):
         chosen = chosen * (d - k) // (k + 1)
     return chosen
-
-
-@njit
-def _add_words(number, other):
-    carry = np.uint64(0)
-    for w in range(len(number)):
-        partial = np.uint64(number[w]) + carry
-        over = partial < carry
-        whole = partial + np.uint64(other[w])
-        over = over or whole < np.uint64(other[w])
-        carry = np.uint64(1) if over else np.uint64(0)
-        number[w] = np.int64(whole)

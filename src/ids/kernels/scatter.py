@@ -8,6 +8,7 @@ from numba import njit
 
 from ids.kernels.compiling import compiled
 from ids.kernels.digits import accumulate
+from ids.kernels.wide import add_words
 
 __all__ = ["add_delta", "add_rows", "apply_signed", "merge_summaries", "slide"]
 
@@ -48,29 +49,15 @@ def slide(summaries, atom, digits, window, centre, layout):
 
 
 @njit
-def _add_words(total, summary, start, count):
-    """Multi-word addition: the carry of each word goes into the next."""
-    carry = np.uint64(0)
-    for w in range(start, start + count):
-        word = np.uint64(summary[w])
-        partial = np.uint64(total[w]) + carry
-        overflow = partial < carry
-        whole = partial + word
-        overflow = overflow or whole < word
-        carry = np.uint64(1) if overflow else np.uint64(0)
-        total[w] = np.int64(whole)
-
-
-@njit
 def _add_summary(total, summary, layout):
     plain = 1 + len(layout[0])
     for w in range(plain):
         total[w] += summary[w]
     for p in range(len(layout[1])):
-        _add_words(total, summary, plain + 2 * p, 2)
+        add_words(total, summary, plain + 2 * p, 2)
     start = plain + 2 * len(layout[1])
     for p in range(len(layout[2])):
-        _add_words(total, summary, start + p * len(layout[3]), len(layout[3]))
+        add_words(total, summary, start + p * len(layout[3]), len(layout[3]))
 
 
 @compiled()

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from ids.model.scale import DIGIT_BITS
 
-__all__ = ["fma", "mul_add", "multiply_words", "power_add"]
+__all__ = ["add_words", "fma", "mul_add", "multiply_words", "power_add"]
 
 _WORD = 64
 _I64 = ir.IntType(_WORD)
@@ -62,6 +62,20 @@ def mul_add(_typing, low, high, x, y):
         return context.make_tuple(builder, signature.return_type, words)
 
     return pair(types.int64, types.int64, types.int64, types.int64), emit
+
+
+@njit
+def add_words(total, summary, start, count):
+    """Multi-word addition: the carry of each word goes into the next."""
+    carry = np.uint64(0)
+    for w in range(start, start + count):
+        word = np.uint64(summary[w])
+        partial = np.uint64(total[w]) + carry
+        overflow = partial < carry
+        whole = partial + word
+        overflow = overflow or whole < word
+        carry = np.uint64(1) if overflow else np.uint64(0)
+        total[w] = np.int64(whole)
 
 
 @intrinsic

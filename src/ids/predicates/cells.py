@@ -56,6 +56,11 @@ class Cells:
         return not self._interners
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of the tables; none while numbers are worked out."""
+        return sum(interner.nbytes for interner in self._interners)
+
+    @property
     def size(self) -> int:
         """Every number given so far is below it."""
         return self._interners[-1].count if self._interners else prod(self._radix)

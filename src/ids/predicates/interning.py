@@ -51,6 +51,11 @@ class Interner:
         """The pairs behind the numbers."""
         return self._previous[numbers], self._word[numbers]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tables."""
+        return self._previous.nbytes + self._word.nbytes + self._slots.nbytes
+
     def _grow(self) -> None:
         empty: Numbers = np.empty(len(self._word), np.uint64)
         self._previous = np.concatenate([self._previous, empty])

@@ -97,6 +97,12 @@ class Refinement:
             self._meet(np.unique(self._cells.number(readings, rows)[atoms < 0]))
             self._find(readings, rows, atoms)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the signatures and of the tables that find an atom."""
+        tables = (self.truths, self._atom_of_cell, self._following, self._first)
+        return sum(table.nbytes for table in tables) + self._cells.nbytes
+
     def live(self) -> npt.NDArray[np.int64]:
         """The atom numbers in use, ascending."""
         return np.array(sorted(self._atom_of_signature.values()), dtype=np.int64)

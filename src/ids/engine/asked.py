@@ -8,16 +8,17 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ids.engine.rows import Measure, Prepared
+from ids.engine.rows import Measure
 from ids.errors import DataError
 from ids.kernels.replay import Rows
+from ids.model.expression import Expression
 from ids.model.rendering import render
 from ids.model.scale import Scale
 from ids.plan import PlannedItem, SelectPlan
 from ids.state.scaling import fit_column
 from ids.window import EmitPlan
 
-__all__ = ["Asked", "Progress", "asked_of"]
+__all__ = ["Asked", "Progress", "asked_of", "scale_of", "too_far_apart"]
 
 Progress = Callable[[int, int], None]
 
@@ -47,7 +48,8 @@ class Asked(NamedTuple):
 def asked_of(
     plan: SelectPlan,
     number: int,
-    prepared: Prepared,
+    measure: Measure | None,
+    scale: Scale,
     atoms: npt.NDArray[np.uint32],
     held: npt.NDArray[np.bool_],
     emits: EmitPlan,
@@ -56,7 +58,6 @@ def asked_of(
     """The work on measure ``number`` of a plan."""
     items = [item for item in plan.items if item.measure == number]
     predicates = sorted({i.predicate for i in items if i.predicate is not None})
-    measure = prepared.measures[number]
     players = None if measure is None else measure.players
     if players is not None:
         atoms = np.where(players, atoms, np.uint32(len(held)))
@@ -68,21 +69,26 @@ def asked_of(
         held[:, predicates],
         Rows(atoms, values),
         players is not None,
-        _scale(plan, number, measure),
+        scale,
         emits,
         progress,
     )
 
 
-def _scale(plan: SelectPlan, number: int, measure: Measure | None) -> Scale:
+def scale_of(plan: SelectPlan, number: int, measure: Measure | None) -> Scale:
     """One scale for a whole measure, so that neither stretches nor paths show in the last bits."""
     degree, expression = plan.degrees[number], plan.measures[number]
     if measure is None or expression is None or degree == 0:
         return Scale(0, 0, 0)
     scale = fit_column(measure.values, measure.largest, measure.smallest, degree)
     if scale is None:
-        raise DataError(
-            f"values of {render(expression)!r} up to {measure.largest:g} are too far from the "
-            "others in magnitude to be summed exactly; leave them out with WHERE"
-        )
+        raise too_far_apart(expression, measure.largest)
     return scale
+
+
+def too_far_apart(measure: Expression, largest: float) -> DataError:
+    """The error for a measure whose magnitudes no scale holds together."""
+    return DataError(
+        f"values of {render(measure)!r} up to {largest:g} are too far from the "
+        "others in magnitude to be summed exactly; leave them out with WHERE"
+    )

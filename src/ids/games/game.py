@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ids.games.operands import let
+
 __all__ = ["Attributed", "Coefficients", "Game", "Moments", "attribute", "coefficients"]
 
 Floats = npt.NDArray[np.float64]
@@ -94,12 +96,13 @@ def attribute(
     """
     players = moments.players > 0
     safe = np.where(players, moments.players, 1.0)
-    worth = np.where(players, game.worth(moments), 0.0)
+    worth = let(np.where(players, game.worth(moments), 0.0))
     # a predicate that holds on every row accounts for exactly the whole
-    share = np.where(members == moments.players, worth, members * (worth / safe))
+    share = let(np.where(members == moments.players, worth, members * (worth / safe)))
     lift = np.zeros_like(share)
     for slope, each in zip(game.slopes(moments), deviation, strict=False):
         lift += np.where(players, slope, 0.0) * each
+    lift = let(lift)
     if game.additive:
         # rounded once from the exact sum; share + lift would round three times
         return Attributed(item_total + 0.0, share, lift)

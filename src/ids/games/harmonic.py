@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from ids.games.operands import let, look_up, numbers
 
 __all__ = ["harmonic", "harmonic_squares"]
 
@@ -35,14 +38,20 @@ def _exact(power: int) -> Floats:
     return np.array(table)
 
 
+def _tabulated(power: int, count: Any, beyond: Any) -> Floats:
+    """The exact value where there is one, ``beyond`` elsewhere."""
+    first: Floats = look_up(_exact(power), np.minimum(count, _EXACT - 1))
+    return np.where(count < _EXACT, first, beyond)
+
+
 def _logarithm_parts(n: Floats) -> tuple[Floats, Floats]:
     """Ln n as a large and a small part, by 2·atanh((f - 1)/(f + 1)) on f in [0.7, 1.42]."""
     fraction, exponent = np.frexp(n)
     low = fraction < 0.70710678118654752440
-    fraction = np.where(low, fraction * 2.0, fraction)
-    k = exponent - low
-    s = (fraction - 1.0) / (fraction + 1.0)
-    square = s * s
+    fraction = let(np.where(low, fraction * 2.0, fraction))
+    k = let(np.where(low, exponent - 1, exponent))
+    s = let((fraction - 1.0) / (fraction + 1.0))
+    square = let(s * s)
     series = np.zeros_like(s)
     for odd in range(23, 1, -2):
         series = (series + 1.0 / odd) * square
@@ -55,15 +64,13 @@ def harmonic(n: npt.ArrayLike) -> Floats:
     >>> harmonic([0, 1, 2, 4]).tolist()
     [0.0, 1.0, 1.5, 2.0833333333333335]
     """
-    count = np.asarray(n, dtype=np.int64)
-    x = np.maximum(count, _EXACT).astype(np.float64)
-    inverse = 1.0 / x
-    square = inverse * inverse
+    count = numbers(n, np.int64)
+    x = let(np.maximum(count, _EXACT).astype(np.float64))
+    inverse = let(1.0 / x)
+    square = let(inverse * inverse)
     tail = inverse * 0.5 - square * (1 / 12 - square * (1 / 120 - square / 252))
     large, small = _logarithm_parts(x)
-    return np.where(
-        count < _EXACT, _exact(1)[np.minimum(count, _EXACT - 1)], large + (small + (_GAMMA + tail))
-    )
+    return _tabulated(1, count, large + (small + (_GAMMA + tail)))
 
 
 def harmonic_squares(n: npt.ArrayLike) -> Floats:
@@ -72,9 +79,9 @@ def harmonic_squares(n: npt.ArrayLike) -> Floats:
     >>> harmonic_squares([0, 1, 2]).tolist()
     [0.0, 1.0, 1.25]
     """
-    count = np.asarray(n, dtype=np.int64)
-    x = np.maximum(count, _EXACT).astype(np.float64)
-    inverse = 1.0 / x
-    square = inverse * inverse
+    count = numbers(n, np.int64)
+    x = let(np.maximum(count, _EXACT).astype(np.float64))
+    inverse = let(1.0 / x)
+    square = let(inverse * inverse)
     tail = inverse * (1.0 - inverse * 0.5 + square * (1 / 6 - square * (1 / 30 - square / 42)))
-    return np.where(count < _EXACT, _exact(2)[np.minimum(count, _EXACT - 1)], _ZETA2 - tail)
+    return _tabulated(2, count, _ZETA2 - tail)

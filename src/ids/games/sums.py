@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from ids.games.game import Game, Moments
 from ids.games.harmonic import harmonic
+from ids.games.operands import let, numbers
 
 __all__ = ["AVG", "COUNT", "SUM", "average_slope"]
 
@@ -19,8 +20,8 @@ def average_slope(count: npt.ArrayLike) -> Floats:
     >>> (average_slope([3, 4]) * [4, 18]).round(12).tolist()
     [3.0, 11.0]
     """
-    n = np.asarray(count, dtype=np.float64)
-    others = np.maximum(n - 1.0, 1.0)
+    n = numbers(count, np.float64)
+    others = let(np.maximum(n - 1.0, 1.0))
     return np.where(n > 1, harmonic(others) / others, 1.0)
 
 

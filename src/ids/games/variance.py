@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from ids.games.game import Game, Moments
 from ids.games.harmonic import harmonic, harmonic_squares
+from ids.games.operands import let, numbers
 
 __all__ = ["VAR_POP", "VAR_SAMP", "population_slope", "sample_slope"]
 
@@ -19,8 +20,8 @@ def population_slope(count: npt.ArrayLike) -> Floats:
     >>> (population_slope([3, 4]) * [8, 54]).round(12).tolist()
     [3.0, 17.0]
     """
-    n = np.asarray(count, dtype=np.float64)
-    big = np.maximum(n, 3.0)
+    n = numbers(count, np.float64)
+    big = let(np.maximum(n, 3.0))
     spread = harmonic(big) - harmonic_squares(big)
     slope = big * spread / ((big - 1.0) * (big - 2.0)) - 1.0 / (big * (big - 2.0))
     return np.where(n > 2, slope, 0.0)
@@ -32,8 +33,8 @@ def sample_slope(count: npt.ArrayLike) -> Floats:
     >>> (sample_slope([3, 4]) * [4, 9]).round(12).tolist()
     [3.0, 5.0]
     """
-    n = np.asarray(count, dtype=np.float64)
-    big = np.maximum(n, 3.0)
+    n = numbers(count, np.float64)
+    big = let(np.maximum(n, 3.0))
     rest = big - 1.0
     slope = (big * (rest * harmonic(big) - big + 0.5) / (big - 2.0) - 0.5) / (rest * rest)
     return np.where(n > 2, slope, 0.0)

@@ -2,6 +2,17 @@
 
 from ids.plan.explaining import explain
 from ids.plan.registry import Registry
+from ids.plan.script import Schema, Step, Tables, planned
 from ids.plan.select import PlannedItem, SelectPlan, plan_select
 
-__all__ = ["PlannedItem", "Registry", "SelectPlan", "explain", "plan_select"]
+__all__ = [
+    "PlannedItem",
+    "Registry",
+    "Schema",
+    "SelectPlan",
+    "Step",
+    "Tables",
+    "explain",
+    "plan_select",
+    "planned",
+]

@@ -20,7 +20,17 @@ from ids.predicates.interning import Numbers
 from ids.predicates.truth import kleene, truth, vector
 from ids.predicates.vector import from_kleene, objects, spread
 
-__all__ = ["VALUE", "Dictionary", "Factor", "Flag", "Range", "Reading", "Truth", "rows_as_bytes"]
+__all__ = [
+    "VALUE",
+    "Dictionary",
+    "Factor",
+    "Flag",
+    "Range",
+    "Reading",
+    "Truth",
+    "null_of",
+    "rows_as_bytes",
+]
 
 Classes = npt.NDArray[np.int32]
 
@@ -113,7 +123,8 @@ def _valid(mask: npt.NDArray[np.bool_] | None, rows: int) -> npt.NDArray[np.bool
     return _ALL_VALID if mask is None else np.ascontiguousarray(spread(mask, rows))
 
 
-def _null(kind: Kind) -> ColumnData:
+def null_of(kind: Kind) -> ColumnData:
+    """One NULL of a kind."""
     words = objects([""]) if kind is Kind.TEXT else None
     dtype = {Kind.TEXT: np.int32, Kind.BOOLEAN: np.bool_}.get(kind, np.int64)
     return ColumnData(kind, np.zeros(1, dtype), np.zeros(1, np.bool_), words)
@@ -124,8 +135,8 @@ class Dictionary(_Judged):
 
     def __init__(self, name: str, units: list[Expression]) -> None:
         super().__init__(units)
-        self._name = name
-        self._null_class = int(self.judge(name, _null(Kind.TEXT))[0])
+        self.name = name
+        self._null_class = int(self.judge(name, null_of(Kind.TEXT))[0])
         self._class_of_word: dict[str, int] = {}
         self._words: npt.NDArray[np.object_] | None = None
         self._class_of: Classes = np.empty(0, np.int32)
@@ -133,7 +144,7 @@ class Dictionary(_Judged):
 
     def read(self, table: Table) -> Reading:
         """O(rows), and O(words) of Python when the dictionary is not the last batch's own."""
-        column = table.columns[self._name]
+        column = table.columns[self.name]
         assert column.dictionary is not None
         if column.dictionary is not self._words:
             self._words = column.dictionary
@@ -161,7 +172,7 @@ class Dictionary(_Judged):
         if fresh:
             codes = np.arange(len(fresh), dtype=np.int32)
             column = ColumnData(Kind.TEXT, codes, None, objects(fresh))
-            known.update(zip(fresh, self.judge(self._name, column).tolist(), strict=True))
+            known.update(zip(fresh, self.judge(self.name, column).tolist(), strict=True))
         self._class_of[used] = [known[word] for word in words]
 
 
@@ -170,13 +181,13 @@ class Flag(_Judged):
 
     def __init__(self, name: str, units: list[Expression]) -> None:
         super().__init__(units)
-        self._name = name
+        self.name = name
         self._class_of = self.judge(name, ColumnData(Kind.BOOLEAN, np.array([False, True])))
-        self._null_class = int(self.judge(name, _null(Kind.BOOLEAN))[0])
+        self._null_class = int(self.judge(name, null_of(Kind.BOOLEAN))[0])
 
     def read(self, table: Table) -> Reading:
         """O(1)."""
-        column = table.columns[self._name]
+        column = table.columns[self.name]
         codes = np.ascontiguousarray(column.values).view(np.uint8)
         return Reading(codes, _valid(column.valid, table.rows), self._class_of, self._null_class)
 
@@ -189,26 +200,27 @@ class Range(_Judged):
 
     def __init__(self, subject: Expression, units: list[Expression]) -> None:
         super().__init__(units)
-        self._subject = subject
+        self.subject = subject
         self._intervals: dict[np.dtype[Any], tuple[npt.NDArray[Any], Classes, int]] = {}
 
     def read(self, table: Table) -> Reading:
         """The cost of the subject's value."""
-        value = vector(self._subject, table)
+        value = vector(self.subject, table)
         assert value.kind is not None
         dtype = value.values.dtype
         if dtype not in self._intervals:
-            self._intervals[dtype] = self._divide(value.kind, dtype)
+            self._intervals[dtype] = self.divide(value.kind, dtype)
         cuts, class_of, null_class = self._intervals[dtype]
         look = np.ascontiguousarray(spread(value.values, table.rows))
         return Reading(look, _valid(value.valid, table.rows), class_of, null_class, cuts)
 
-    def _divide(self, kind: Kind, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], Classes, int]:
+    def divide(self, kind: Kind, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], Classes, int]:
+        """The cuts, the class of each interval between them, and the class of NULL."""
         cuts = cuts_of(self.units, dtype)
         class_of = self.judge(VALUE.name, ColumnData(kind, representatives(cuts)))
         needed = class_of[1:] != class_of[:-1]
         kept = np.concatenate([class_of[:1], class_of[1:][needed]])
-        null_class = int(self.judge(VALUE.name, _null(kind))[0])
+        null_class = int(self.judge(VALUE.name, null_of(kind))[0])
         return cuts[needed], kept, null_class
 
 
@@ -220,12 +232,12 @@ class Truth(_Judged):
 
     def __init__(self, subject: Expression, units: list[Expression]) -> None:
         super().__init__(units)
-        self._subject = subject
+        self.subject = subject
         outcomes = from_kleene(np.array([-1, 0, 1], np.int8))
         data = ColumnData(Kind.BOOLEAN, outcomes.values, outcomes.valid)
-        self._class_of = self.judge(VALUE.name, data)
+        self.class_of = self.judge(VALUE.name, data)
 
     def read(self, table: Table) -> Reading:
         """The cost of the condition's truth."""
-        codes = (kleene(self._subject, table) + np.int8(1)).view(np.uint8)
-        return Reading(spread(codes, table.rows), _ALL_VALID, self._class_of, 0)
+        codes = (kleene(self.subject, table) + np.int8(1)).view(np.uint8)
+        return Reading(spread(codes, table.rows), _ALL_VALID, self.class_of, 0)

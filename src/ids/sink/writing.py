@@ -17,7 +17,7 @@ from ids.errors import SourceError
 from ids.sink.jsonl import write_jsonl
 from ids.sink.target import SUCCESS, Format, resolve
 
-__all__ = ["stream_csv", "write"]
+__all__ = ["stream_csv", "whole", "write"]
 
 
 def write(table: pa.Table, target: str | Path) -> int:
@@ -29,7 +29,7 @@ def write(table: pa.Table, target: str | Path) -> int:
     file, format_, directory = resolve(target)
     try:
         if directory is None:
-            with _whole(file) as stream:
+            with whole(file) as stream:
                 _WRITERS[format_](table, stream)
         else:
             _write_directory(table, file, directory)
@@ -45,10 +45,10 @@ def _write_directory(table: pa.Table, file: Path, directory: Path) -> None:
     made = not directory.exists()
     directory.mkdir(exist_ok=True)
     try:
-        with _whole(file) as stream:
+        with whole(file) as stream:
             pa.parquet.write_table(table, stream)
             (directory / SUCCESS).unlink(missing_ok=True)
-        with _whole(directory / SUCCESS):
+        with whole(directory / SUCCESS):
             pass
     except BaseException:
         if made and not any(directory.iterdir()):
@@ -57,7 +57,7 @@ def _write_directory(table: pa.Table, file: Path, directory: Path) -> None:
 
 
 @contextmanager
-def _whole(file: Path) -> Iterator[BinaryIO]:
+def whole(file: Path) -> Iterator[BinaryIO]:
     """A stream whose bytes appear as ``file`` when the block ends well, else nowhere."""
     hidden = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
@@ -82,14 +82,18 @@ def _sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def stream_csv(table: pa.Table, stream: BinaryIO) -> None:
+def stream_csv(table: pa.Table, stream: BinaryIO, *, header: bool = True) -> None:
     """CSV with a header; NULL is an empty field, and the empty text is ``""``."""
     plain = pa.schema(
         pa.field(f.name, f.type.value_type if types.is_dictionary(f.type) else f.type)
         for f in table.schema
     )
     simple = all(name.isidentifier() for name in table.column_names)
-    options = pa.csv.WriteOptions(batch_size=1 << 16, quoting_header="none" if simple else "needed")
+    options = pa.csv.WriteOptions(
+        include_header=header,
+        batch_size=1 << 16,
+        quoting_header="none" if simple else "needed",
+    )
     pa.csv.write_csv(table.cast(plain), stream, options)
 
 

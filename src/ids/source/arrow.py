@@ -59,6 +59,9 @@ def canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
         case _ if types.is_dictionary(type_):
             decoded = [chunk.dictionary_decode() for chunk in column.chunks]
             return canonical(pa.chunked_array(decoded, type=type_.value_type))
+        case Kind.NUMBER if types.is_decimal(type_):
+            # Arrow's own cast multiplies by an inexact power of ten: its last bit is often wrong
+            return column.cast(pa.string()).cast(pa.float64())
         case Kind.NUMBER:
             return column.cast(_number_type(column), safe=False)
         case Kind.TIME if types.is_timestamp(type_) and type_.unit == "ns":

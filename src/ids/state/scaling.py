@@ -17,7 +17,9 @@ __all__ = [
     "fit_column",
     "grid",
     "lowest_bit",
+    "reach_bits",
     "rescale",
+    "spans",
     "uncut",
     "widen",
     "within",
@@ -61,13 +63,22 @@ def fit_column(values: Floats, largest: float, smallest: float, degree: int) -> 
     Where magnitudes lie too far apart for that, a few of the smallest may be rounded; None if
     those would be more than about one in a hundred.
     """
-    exponent = int(np.frexp(largest)[1])
-    lowest = int(np.frexp(smallest)[1]) - _MANTISSA
+    exponent, lowest = reach_bits(largest, smallest)
     if exponent - lowest > 2 * DIGIT_BITS:
         lowest = lowest_bit(values)  # round numbers need fewer digits than they might
-    if exponent - max(lowest, _small(values) - _MANTISSA) > _most_digits(degree) * DIGIT_BITS:
+    if not spans(exponent, max(lowest, _small(values) - _MANTISSA), degree):
         return None
     return fit(values, largest, degree, lowest=lowest)
+
+
+def reach_bits(largest: float, smallest: float) -> tuple[int, int]:
+    """Exponents that enclose the bits of every value of these magnitudes: above, at or below."""
+    return int(np.frexp(largest)[1]), int(np.frexp(smallest)[1]) - _MANTISSA
+
+
+def spans(exponent: int, lowest: int, degree: int) -> bool:
+    """Whether a scale of that degree can reach from 2**exponent down to 2**lowest."""
+    return exponent - lowest <= _most_digits(degree) * DIGIT_BITS
 
 
 def widen(scale: Scale, largest: float, lowest: int) -> Scale | None:

@@ -1,0 +1,100 @@
+"""Values to parts: whole numbers whose sums are exact in any order, on any engine.
+
+    y / 2**exponent = Σ_k a_k · 2**(-28·k)          k = 1 … levels
+    (y / 2**exponent)² = Σ_k b_k · 2**(-28·k)       k = 1 … 2·levels
+
+No part is larger than 2**28, so that 2**34 rows add up inside 64 bits.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import frexp
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ids.exact.limbs import LIMB_BITS, multiply, normalise
+from ids.games.operands import let, numbers
+
+__all__ = ["MAX_LEVELS", "Parts", "outside", "rest", "split", "split_integer"]
+
+MAX_LEVELS = 8
+_MANTISSA = 53
+_SMALLEST = -1000  # below this exponent 2**-exponent would leave the doubles
+_LAST_BIT = -1074  # no double has a bit below this one
+
+
+class Parts(NamedTuple):
+    """How a measure's values are split.
+
+    exponent  every |value| is below 2**exponent
+    levels    parts of a value: every bit down to 2**(exponent - 28·levels) counts
+    squares   parts of its square: twice as many, or 0 where no square is summed
+    """
+
+    exponent: int
+    levels: int
+    squares: int
+
+    @classmethod
+    def fit(cls, largest: float, smallest: float, degree: int) -> Parts | None:
+        """Parts that hold every bit of values of these magnitudes, 0 aside.
+
+        None where magnitudes lie too far apart for that.
+        """
+        if largest == 0.0:
+            return cls._holding(0, 0, degree)
+        return cls._holding(frexp(largest)[1], frexp(smallest)[1] - _MANTISSA, degree)
+
+    @classmethod
+    def for_integers(cls, bits: int, degree: int) -> Parts | None:
+        """Parts that hold every integer below 2**bits; the last one counts in units of 1."""
+        return cls._holding(-(-bits // LIMB_BITS) * LIMB_BITS, 0, degree)
+
+    @classmethod
+    def _holding(cls, exponent: int, lowest: int, degree: int) -> Parts | None:
+        if degree == 0:
+            return cls(0, 0, 0)
+        exponent = max(exponent, _SMALLEST)
+        levels = max(1, -(-(exponent - max(lowest, _LAST_BIT)) // LIMB_BITS))
+        if levels > MAX_LEVELS:
+            return None
+        return cls(exponent, levels, 2 * levels if degree > 1 else 0)
+
+
+def split(y: Any, parts: Parts) -> tuple[list[Any], list[Any]]:
+    """The parts of a double and of its square, as 64-bit integers.
+
+    Rounded at level k, less what was rounded at level k - 1: neither step loses anything, and no
+    level waits for another. A square is that of the parts. Give 0 in place of a value ``outside``:
+    its parts would leave 64 bits.
+    """
+    z = let(y * 2.0**-parts.exponent)
+    rounded = [let(np.rint(z * 2.0 ** (LIMB_BITS * (k + 1)))) for k in range(parts.levels)]
+    levels = rounded[:1] + [here - above * 2.0**LIMB_BITS for above, here in pairwise(rounded)]
+    return _with_squares([let(numbers(level, np.int64)) for level in levels], parts)
+
+
+def split_integer(y: Any, parts: Parts) -> tuple[list[Any], list[Any]]:
+    """The parts of a 64-bit integer (``Parts.for_integers``) and of its square."""
+    mask = 2**LIMB_BITS - 1
+    shifted = [y >> LIMB_BITS * (parts.levels - 1 - k) for k in range(parts.levels)]
+    levels = shifted[:1] + [level & mask for level in shifted[1:]]
+    return _with_squares([let(level) for level in levels], parts)
+
+
+def _with_squares(levels: list[Any], parts: Parts) -> tuple[list[Any], list[Any]]:
+    return levels, normalise(multiply(levels, levels)) if parts.squares else []
+
+
+def rest(y: Any, parts: Parts) -> Any:
+    """What the parts of a double do not hold: 0 where they hold every bit of it."""
+    places = LIMB_BITS * parts.levels
+    whole = np.rint(y * 2.0**-parts.exponent * 2.0**places)
+    return y - np.ldexp(whole, parts.exponent - places)
+
+
+def outside(y: Any, parts: Parts) -> Any:
+    """Whether a double is too large for its parts: |y| >= 2**exponent."""
+    return np.abs(y * 2.0**-parts.exponent) >= 1.0

@@ -1,0 +1,125 @@
+"""Exact sums to attributions: every number is found as an integer and rounded once.
+
+With m, S = Σ z and Q = Σ z² of a window W and of a predicate P, in units of 2**exponent,
+
+    central_2    = (N·Q - S²) / N
+    deviation_2  = (N·(N·Q_P - m·Q) - 2·S·(N·S_P - m·S)) / N²
+
+where nothing cancels but integers. The first deviation takes the steps of the kernels, which
+round as much as they do.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ids.exact.limbs import LIMB_BITS, multiply, normalise, scale, subtract, to_pair
+from ids.exact.pairs import deviation_of, divide, mean_of
+from ids.exact.parts import Parts
+from ids.games import Attributed, Game, Moments, attribute
+from ids.games.operands import let, numbers
+
+__all__ = ["Item", "Sums", "Window", "attribution", "item_of", "window_of", "worth"]
+
+
+class Sums(NamedTuple):
+    """Exact sums of a set of rows, all 64-bit integers.
+
+    count   m
+    first   Σ a_k of every level; none where rows are only counted
+    second  Σ b_k of every level; none where no square is summed
+    """
+
+    count: Any
+    first: list[Any]
+    second: list[Any]
+
+
+class Window(NamedTuple):
+    """A window's sums, normalised, and its moments in units of 2**exponent.
+
+    missing  what the mean's rounded quotient misses
+    """
+
+    sums: Sums
+    quotient: Any
+    missing: Any
+    moments: Moments
+
+
+class Item(NamedTuple):
+    """A predicate's rows within a window: m, Σ_P z and their deviations."""
+
+    members: Any
+    total: Any
+    deviation: list[Any]
+
+
+def window_of(sums: Sums, parts: Parts) -> Window:
+    """The moments of a window; without players everything is 0."""
+    players = let(numbers(sums.count, np.float64))
+    zero = np.zeros_like(players)
+    if not sums.first:
+        return Window(sums, 0.0, 0.0, _moments(players, zero, zero, [players]))
+    sums = _normalised(sums)
+    divisor = let(np.maximum(players, 1.0))
+    high, low = to_pair(sums.first, -LIMB_BITS * parts.levels)
+    quotient, missing = mean_of(high, low, divisor)
+    central = [players, zero]
+    if sums.second:
+        spread = subtract(scale(sums.second, sums.count), multiply(sums.first, sums.first))
+        central.append(divide(to_pair(normalise(spread), -LIMB_BITS * parts.squares), divisor))
+    moments = _moments(players, let(high + low), let(quotient + missing), central)
+    return Window(sums, quotient, missing, moments)
+
+
+def item_of(window: Window, sums: Sums, parts: Parts) -> Item:
+    """What the closed forms need of a predicate in a window."""
+    members = let(numbers(sums.count, np.float64))
+    if not sums.first:
+        return Item(members, np.zeros_like(members), [])
+    sums = _normalised(sums)
+    high, low = to_pair(sums.first, -LIMB_BITS * parts.levels)
+    deviation = [deviation_of(high, low, members, window.quotient, window.missing)]
+    if sums.second:
+        deviation.append(_second_deviation(window, sums, parts))
+    return Item(members, let(high + low), deviation)
+
+
+def _second_deviation(window: Window, sums: Sums, parts: Parts) -> Any:
+    whole = window.sums
+    first = normalise(subtract(scale(sums.first, whole.count), scale(whole.first, sums.count)))
+    second = normalise(subtract(scale(sums.second, whole.count), scale(whole.second, sums.count)))
+    cross = scale(multiply(whole.first, first), 2)
+    exact = normalise(subtract(scale(second, whole.count), cross))
+    divisor = let(np.maximum(window.moments.players, 1.0))
+    # N² is a double to the bit: N is at most 2**26
+    return divide(to_pair(exact, -LIMB_BITS * parts.squares), let(divisor * divisor))
+
+
+def attribution(game: Game, window: Window, item: Item, parts: Parts) -> Attributed:
+    """Value, share and lift in the measure's own units."""
+    found = attribute(
+        game,
+        window.moments,
+        item.members,
+        item.total,
+        item.deviation,  # type: ignore[arg-type]
+    )
+    return Attributed(*(np.ldexp(part, parts.exponent * game.power) for part in found))
+
+
+def worth(game: Game, window: Window, parts: Parts) -> tuple[Any, Any]:
+    """The aggregate in the measure's own units, and where it is NULL in SQL."""
+    value = np.ldexp(game.worth(window.moments), parts.exponent * game.power)
+    return value, window.moments.players < game.nulls
+
+
+def _normalised(sums: Sums) -> Sums:
+    return Sums(sums.count, normalise(sums.first), normalise(sums.second) if sums.second else [])
+
+
+def _moments(players: Any, total: Any, mean: Any, central: list[Any]) -> Moments:
+    return Moments(players, total, mean, central)  # type: ignore[arg-type]

@@ -1,0 +1,100 @@
+"""A script, statement by statement: what is registered, and the plan of every SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, NamedTuple, TypeVar
+
+from ids.errors import ScriptError, UnknownNameError
+from ids.games import GAMES
+from ids.language import parse
+from ids.model.query import Drop, Explain, Register, Select, Show, Statement
+from ids.model.table import Kind
+from ids.plan.registry import Registry
+from ids.plan.select import SelectPlan, plan_select
+
+__all__ = ["Schema", "Step", "Tables", "planned"]
+
+T = TypeVar("T")
+
+
+class Schema(NamedTuple):
+    """A table's columns: what each holds (None: nothing), and why others are not read."""
+
+    kinds: Mapping[str, Kind | None]
+    unsupported: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement that gives something.
+
+    plan        of a SELECT, or of the one EXPLAIN asks about
+    registered  the predicates that are registered by then
+    """
+
+    statement: Statement
+    plan: SelectPlan | None
+    registered: tuple[Register, ...]
+
+
+def planned(script: str, schema_of: Callable[[Register | Select], Schema]) -> Iterator[Step]:
+    """Plan a script; yields a step for each SELECT, SHOW and EXPLAIN, when it is asked for."""
+    statements = _parsed(script, tuple(GAMES))
+    registry = Registry()
+    for statement in statements:
+        match statement:
+            case Register():
+                schema = schema_of(statement)
+                registry.register(statement)
+                with _unsupported_named(schema):
+                    registry.bound(statement.table, schema.kinds)
+            case Drop():
+                registry.drop(statement)
+            case Show():
+                yield Step(statement, None, tuple(registry))
+            case Explain(select) | (Select() as select):
+                schema = schema_of(select)
+                with _unsupported_named(schema):
+                    plan = plan_select(select, schema.kinds, registry)
+                yield Step(statement, plan, tuple(registry))
+
+
+# A service runs the same few scripts again and again.
+_parsed = lru_cache(maxsize=64)(parse)
+
+
+@contextmanager
+def _unsupported_named(schema: Schema) -> Iterator[None]:
+    """A column that is there, but of a type IDS does not read, is no unknown column."""
+    try:
+        yield
+    except UnknownNameError as error:
+        for name, what in schema.unsupported.items():
+            if error.kind == "column" and name.lower() == error.name.lower():
+                hint = "IDS reads numbers, text, booleans and timestamps"
+                raise ScriptError(f"column {name!r} is {what}", error.at, hint) from error
+        raise
+
+
+class Tables(Generic[T]):
+    """The tables of a script, opened when first asked for; names fold case."""
+
+    def __init__(self, tables: Mapping[str, object], opening: Callable[[object, str], T]) -> None:
+        self._tables = {name.lower(): (name, data) for name, data in tables.items()}
+        self._opening = opening
+        self._open: dict[str, T] = {}
+
+    def of(self, statement: Register | Select) -> T:
+        """The table a statement speaks of; one nobody gave is refused."""
+        folded = statement.table.lower()
+        if folded not in self._tables:
+            known = [given for given, _ in self._tables.values()]
+            raise UnknownNameError("table", statement.table, known, statement.at)
+        if folded not in self._open:
+            given, data = self._tables[folded]
+            self._open[folded] = self._opening(data, given)
+        return self._open[folded]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -48,3 +52,13 @@ def golden_cases() -> list[dict[str, Any]]:
         pytest.skip(f"IDS_GOLDEN holds no {path.name}")
     cases: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cases"]
     return cases
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One Spark session for all tests that need one."""
+    from ids.spark.session import local_session
+
+    session = local_session("local[2]", **{"spark.sql.shuffle.partitions": "3"})
+    yield session
+    session.stop()

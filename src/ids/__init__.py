@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ids.errors import IdsError
 
 if TYPE_CHECKING:
+    from ids import spark
     from ids.engine import Engine, sql
     from ids.model.attribution import Attribution
     from ids.model.window import Changelog, CountWindow, TimeWindow
@@ -29,6 +30,7 @@ __all__ = [
     "Engine",
     "IdsError",
     "TimeWindow",
+    "spark",
     "sql",
 ]
 
@@ -44,6 +46,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "spark":
+        return import_module("ids.spark")
     if name not in _HOMES:
         raise AttributeError(f"module 'ids' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOMES[name]), name)

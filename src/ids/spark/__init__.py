@@ -1,0 +1,22 @@
+"""The data pipeline on Apache Spark: the same scripts, the same answers, batch and stream."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ids.spark.script import sql
+    from ids.spark.streaming import start
+
+__all__ = ["sql", "start"]
+
+# Loaded on first use: not everyone who imports IDS has Spark to start.
+_HOMES = {"sql": "ids.spark.script", "start": "ids.spark.streaming"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ids.spark' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found

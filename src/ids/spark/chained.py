@@ -1,0 +1,126 @@
+"""Time windows on a streaming DataFrame: two aggregations in a chain, kept by Spark itself.
+
+    rows ─▶ window(event time, slide), key, cell ─▶ window(panes, duration, slide), key ─▶ answers
+
+What comes out is a streaming DataFrame for any sink in append mode: an instant is answered when
+the watermark has passed it. Spark's windows are [start, end) and ours (t - d, t], so event times
+are moved by a microsecond.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from ids.errors import ScriptError
+from ids.exact import Parts
+from ids.model.query import ItemKind
+from ids.model.rendering import render
+from ids.model.window import TimeWindow
+from ids.plan import SelectPlan
+from ids.spark.batch import named_output
+from ids.spark.cells import cells_of
+from ids.spark.evaluating import answered
+from ids.spark.expressions import spell
+from ids.spark.frames import Frame
+from ids.spark.panes import COUNT, Layout, atoms, item_sums
+from ids.spark.rows import FAULT, TIME, Ready, measure, ready
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["REACH", "streamed_windows"]
+
+REACH = (1e-9, 1e12)  # the magnitudes a stream takes without being told
+
+_EVENT = "ids_event"
+_PANE = "ids_pane"
+_WINDOW = "ids_window"
+_BEFORE = "ids_before_"
+
+
+def streamed_windows(
+    plan: SelectPlan, frame: Frame, lateness: int, reach: tuple[float, float] = REACH
+) -> DataFrame:
+    """The emits of a query over a streaming DataFrame, as a streaming DataFrame.
+
+    lateness  µs that a row may be late
+    reach     the smallest (but 0) and the largest magnitude of any measure; a value outside, a
+              bad row, or a pane of too many rows ends the stream with an error, never silently
+    """
+    window = plan.window
+    assert isinstance(window, TimeWindow)
+    assert window.slide is not None
+    if plan.final:
+        raise ScriptError(
+            "EMIT FINAL has no end to wait for on a stream",
+            hint="write EMIT CHANGES, or run over the files as a batch",
+        )
+    layout = Layout.of(plan, _parts(plan, ready(plan, frame), reach))
+    rows = _guarded(plan, ready(plan, frame), reach)
+    cells = cells_of(plan.predicates, frame.columns)
+    moved = rows.data.withColumn(_EVENT, F.expr(f"timestamp_micros({TIME} - 1L)"))
+    # selected, since withColumn over Spark Connect forgets that a column is a window
+    pane = F.window(_EVENT, f"{window.slide} microseconds").alias(_PANE)
+    paned = moved.withWatermark(_EVENT, f"{lateness} microseconds").select("*", pane)
+    rows = Ready(paned, rows.columns, rows.keys, rows.measures)
+    table = atoms(plan, rows, cells, layout, _PANE)
+    asks_before = any(item.kind is ItemKind.DELTA for item in plan.items)
+    reached = window.duration + (window.slide if asks_before else 0)
+    over = F.window(F.window_time(_PANE), f"{reached} microseconds", f"{window.slide} microseconds")
+    spread = table.select("*", over.alias(_WINDOW))
+    sums = item_sums(cells, layout)
+    if asks_before:
+        oldest = f"({_PANE}.start > {_WINDOW}.start)"
+        newest = f"({_PANE}.end < {_WINDOW}.end)"
+        sums = [
+            *item_sums(cells, layout, oldest),
+            *item_sums(cells, layout, newest, _BEFORE),
+        ]
+    summed = spread.groupBy(_WINDOW, *rows.keys).agg(*sums).filter(F.col(COUNT) > 0)
+    kept = [_WINDOW, *rows.keys, COUNT]
+    answers = answered(plan, layout, summed, kept, _BEFORE if asks_before else None)
+    return named_output(plan, answers, rows.keys, f"{_WINDOW}.end")
+
+
+def _parts(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -> list[Parts]:
+    found: list[Parts] = []
+    smallest, largest = reach
+    for number, typed in enumerate(rows.measures):
+        degree = plan.degrees[number]
+        if typed is None or degree == 0:
+            parts: Parts | None = Parts(0, 0, 0)
+        elif typed.whole:
+            parts = Parts.for_integers(63, degree)
+        else:
+            parts = Parts.fit(largest, smallest, degree)
+        if parts is None:
+            raise ScriptError(
+                f"magnitudes from {smallest:g} to {largest:g} are too far apart to be summed "
+                "exactly",
+                hint="give a narrower reach",
+            )
+        found.append(parts)
+    return found
+
+
+def _guarded(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -> Ready:
+    """A bad row, or a value out of reach, ends the stream with a line that says so."""
+    tests = [f"WHEN {FAULT} IS NOT NULL THEN raise_error(concat({FAULT}, {_said(plan)}))"]
+    smallest, largest = reach
+    for number, typed in enumerate(rows.measures):
+        expression = plan.measures[number]
+        if typed is None or expression is None or typed.whole or plan.degrees[number] == 0:
+            continue
+        size = f"abs({measure(number)})"
+        outside = f"{size} >= {largest!r}D OR ({size} > 0D AND {size} < {smallest!r}D)"
+        text = f"a value of {render(expression)!r} is not between {smallest:g} and {largest:g} in "
+        text += "magnitude; give the stream a wider reach"
+        tests.append(f"WHEN {outside} THEN raise_error({spell(text)})")
+    checked = F.expr(f"CASE {' '.join(tests)} ELSE {TIME} END").cast("bigint")
+    return Ready(rows.data.withColumn(TIME, checked), rows.columns, rows.keys, rows.measures)
+
+
+def _said(plan: SelectPlan) -> str:
+    return spell(f" in {plan.table}; leave such rows out with WHERE")

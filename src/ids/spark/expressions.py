@@ -1,0 +1,225 @@
+"""Bound expressions as Spark SQL text: the twin of ``ids.predicates.truth``, in the JVM.
+
+The text means what the in-process engine means by the tree, in any session: integers that leave
+64 bits are refused with ANSI mode on or off, division by zero is NULL, and neither the session's
+time zone nor the way it reads string literals matters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from math import isinf, isnan
+
+from ids.model.expression import (
+    And,
+    Arithmetic,
+    Call,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    IsTrue,
+    Like,
+    Literal,
+    Negative,
+    Not,
+    Or,
+    Value,
+)
+from ids.model.table import Kind
+from ids.predicates.instants import microseconds_of
+from ids.predicates.kinds import FUNCTIONS
+from ids.predicates.vector import exact_number
+from ids.spark.frames import Typed
+
+__all__ = ["compiled", "double", "floor_div", "spell"]
+
+_PLAIN = re.compile(r"[A-Za-z0-9 _./:@+=,-]*")
+_DAY = 86_400_000_000
+_HOUR = 3_600_000_000
+_MINUTE = 60_000_000
+_CHECKED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
+
+
+def compiled(expression: Expression, columns: Mapping[str, Typed]) -> Typed:
+    """The expression over the given columns. O(nodes)."""
+    match expression:
+        case Column(name):
+            return columns[name]
+        case Literal(value):
+            return _constant(value)
+        case Negative(operand):
+            inner = compiled(operand, columns)
+            if inner.whole:
+                return _arithmetic("-", Typed("0L", Kind.NUMBER, True), inner)
+            return Typed(f"(- {inner.text})", Kind.NUMBER)
+        case Arithmetic(op, left, right):
+            return _arithmetic(op, compiled(left, columns), compiled(right, columns))
+        case Call("COALESCE", arguments):
+            return _coalesce([compiled(argument, columns) for argument in arguments])
+        case Call(function, (argument,)):
+            return _call(function, compiled(argument, columns))
+        case _:
+            return Typed(_condition(expression, columns), Kind.BOOLEAN)
+
+
+def _condition(node: Expression, columns: Mapping[str, Typed]) -> str:
+    match node:
+        case And(operands):
+            return "(" + " AND ".join(_truth(o, columns) for o in operands) + ")"
+        case Or(operands):
+            return "(" + " OR ".join(_truth(o, columns) for o in operands) + ")"
+        case Not(operand):
+            return f"(NOT {_truth(operand, columns)})"
+        case IsTrue(operand, truth):
+            return f"({_truth(operand, columns)} <=> {str(truth).lower()})"
+        case IsNull(operand):
+            return f"({compiled(operand, columns).text} IS NULL)"
+        case Comparison(op, left, right):
+            return _compare(op, compiled(left, columns), compiled(right, columns))
+        case In(operand, options):
+            inner = compiled(operand, columns)
+            if inner.kind is None:
+                return "cast(NULL as boolean)"
+            ways = [_compare("=", inner, _constant(option.value)) for option in options]
+            if all(_same_type(inner, _constant(option.value)) for option in options):
+                listed = ", ".join(_constant(option.value).text for option in options)
+                return f"({inner.text} IN ({listed}))"
+            return "(" + " OR ".join(ways) + ")"
+        case Like(operand, pattern):
+            inner = compiled(operand, columns)
+            if inner.kind is None:
+                return "cast(NULL as boolean)"
+            return f"({inner.text} LIKE {spell(pattern)})"
+    raise AssertionError(node)
+
+
+def _truth(node: Expression, columns: Mapping[str, Typed]) -> str:
+    return (
+        f"cast({compiled(node, columns).text} as boolean)"
+        if isinstance(node, Literal)
+        else (compiled(node, columns).text)
+    )
+
+
+def _same_type(operand: Typed, option: Typed) -> bool:
+    return option.kind is None or (option.kind is operand.kind and option.whole == operand.whole)
+
+
+def _compare(op: str, left: Typed, right: Typed) -> str:
+    if left.kind is None or right.kind is None:
+        return f"({left.text} {op} {right.text})"
+    if left.kind is Kind.NUMBER and left.whole != right.whole:
+        left, right = double(left), double(right)
+    return f"({left.text} {op} {right.text})"
+
+
+def double(operand: Typed) -> Typed:
+    """A number as DOUBLE."""
+    if not operand.whole:
+        return operand
+    return Typed(f"cast({operand.text} as double)", Kind.NUMBER)
+
+
+def _arithmetic(op: str, left: Typed, right: Typed) -> Typed:
+    """Integers stay integers (but for ``/``); division by zero is NULL."""
+    if left.kind is None or right.kind is None:
+        return Typed("cast(NULL as double)", Kind.NUMBER)
+    whole = left.whole and right.whole and op != "/"
+    if not whole:
+        left, right = double(left), double(right)
+    a, b = left.text, right.text
+    if op in "/%":
+        return Typed(f"({a} {op} nullif({b}, {'0L' if whole else '0.0D'}))", Kind.NUMBER, whole)
+    if not whole:
+        return Typed(f"({a} {op} {b})", Kind.NUMBER)
+    return Typed(
+        f"if({a} IS NULL OR {b} IS NULL, NULL, "
+        f"coalesce({_CHECKED[op]}({a}, {b}), {_overflow(op)}))",
+        Kind.NUMBER,
+        True,
+    )
+
+
+def _overflow(op: str) -> str:
+    text = f"the integers of {op} leave 64 bits; compute in doubles, as in 1.0 * x"
+    return f"cast(raise_error({spell(text)}) as bigint)"
+
+
+def _coalesce(operands: list[Typed]) -> Typed:
+    known = [operand for operand in operands if operand.kind is not None]
+    if not known:
+        return operands[0]
+    whole = all(operand.whole for operand in known)
+    if known[0].kind is Kind.NUMBER and not whole:
+        known = [double(operand) for operand in known]
+    return Typed(f"coalesce({', '.join(operand.text for operand in known)})", known[0].kind, whole)
+
+
+def floor_div(text: str, unit: int) -> str:
+    """A BIGINT divided and rounded down, exactly."""
+    return f"(({text} - pmod({text}, {unit}L)) div {unit}L)"
+
+
+def _call(function: str, operand: Typed) -> Typed:
+    if operand.kind is None:
+        return operand
+    text = operand.text
+    whole = True
+    match function:
+        case "LOWER" | "UPPER" | "TRIM":
+            return Typed(f"{function.lower()}({text})", Kind.TEXT)
+        case "LENGTH":
+            found = f"cast(char_length({text}) as bigint)"
+        case "SQRT":
+            found, whole = f"sqrt({double(operand).text})", False
+        case "ABS" if operand.whole:
+            found = f"if({text} < 0L, {_negated(operand)}, {text})"
+        case "ABS":
+            found, whole = f"abs({text})", False
+        case "FLOOR" | "CEIL":
+            found = text if operand.whole else f"{function.lower()}({text})"
+        case "HOUR":
+            found = f"pmod({floor_div(text, _HOUR)}, 24L)"
+        case "MINUTE":
+            found = f"pmod({floor_div(text, _MINUTE)}, 60L)"
+        case "DAYOFWEEK":
+            found = f"(pmod({floor_div(text, _DAY)} + 4L, 7L) + 1L)"
+        case _:
+            day = f"date_from_unix_date(cast({floor_div(text, _DAY)} as int))"
+            found = f"cast({function.lower()}({day}) as bigint)"
+    return Typed(found, FUNCTIONS[function][1], whole)
+
+
+def _negated(operand: Typed) -> str:
+    """``-x`` of a BIGINT."""
+    return _arithmetic("-", Typed("0L", Kind.NUMBER, True), operand).text
+
+
+def _constant(value: Value) -> Typed:
+    if value is None:
+        return Typed("NULL", None)
+    if isinstance(value, bool):
+        return Typed(str(value).lower(), Kind.BOOLEAN)
+    if isinstance(value, str):
+        return Typed(spell(value), Kind.TEXT)
+    if isinstance(value, datetime):
+        return Typed(f"{microseconds_of(value)}L", Kind.TIME)
+    number = exact_number(value)
+    if isinstance(number, int):
+        # the smallest BIGINT has no positive twin to negate
+        text = f"{number}L" if number > -(2**63) else f"({number + 1}L - 1L)"
+        return Typed(f"({text})" if number < 0 else text, Kind.NUMBER, True)
+    if isnan(number) or isinf(number):
+        return Typed(f"double('{number}')", Kind.NUMBER)
+    return Typed(f"double('{number!r}')", Kind.NUMBER)
+
+
+def spell(text: str) -> str:
+    """A text constant; anything out of the ordinary goes as bytes, which nothing can misread."""
+    if _PLAIN.fullmatch(text):
+        return f"'{text}'"
+    return f"decode(unhex('{text.encode().hex()}'), 'UTF-8')"

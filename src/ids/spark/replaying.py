@@ -1,0 +1,183 @@
+"""A task of a count window: its rows as Arrow columns through the in-process kernels.
+
+Runs in Spark's Python workers, a whole task at a time. Nothing here looks at a single row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ids.engine.rows import Measure
+from ids.engine.stretch import (
+    Stretch,
+    answer,
+    last_of_each_key,
+    output_columns,
+    refuse_wide_windows,
+)
+from ids.model.scale import Scale
+from ids.model.window import CountWindow
+from ids.plan import SelectPlan
+from ids.spark.panes import COUNT
+from ids.window import CountEmits, EmitPlan, Emits
+
+__all__ = ["BATCH", "TASK", "WORD_BITS", "Bounds", "Replay", "Standing", "key_starts", "word"]
+
+TASK = "ids_task"
+WORD_BITS = 62
+BATCH = 2**16  # rows of an Arrow batch
+
+Rows = npt.NDArray[np.int64]
+
+
+def word(number: int) -> str:
+    """The column of predicates 62·number and on: a bit each, set where it holds."""
+    return f"ids_w{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a task's rows stand in their key: rows before the first, rows only looked back at."""
+
+    base: int
+    halo: int
+
+
+class Standing(NamedTuple):
+    """Where the rows of several keys stand, key by key.
+
+    starts  int64[k + 1]  where each key's rows begin
+    base    int64[k]      rows of the key before these
+    halo    int64[k]      rows at the beginning that are only looked back at
+    """
+
+    starts: Rows
+    base: Rows
+    halo: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Rows of a task, in window order, to its emits; called by Spark with Arrow batches.
+
+    keys      the key columns
+    carried   columns of the newest row that go along with an emit, keys among them
+    measures  the column of each measure; None for COUNT(*)
+    tasks     the bounds of each task; of whole keys, (0, 0)
+    """
+
+    plan: SelectPlan
+    keys: tuple[str, ...]
+    carried: tuple[str, ...]
+    measures: tuple[str | None, ...]
+    scales: tuple[Scale, ...]
+    tasks: tuple[Bounds, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held = [batch for batch in batches if batch.num_rows]
+        if held:
+            rows = pa.Table.from_batches(held).combine_chunks()
+            bounds = self.tasks[rows.column(TASK)[0].as_py()]
+            starts = key_starts([rows.column(name) for name in self.keys], rows.num_rows)
+            base, halo = (np.full(len(starts) - 1, n) for n in (bounds.base, bounds.halo))
+            emits = self.emitted(rows, Standing(starts, base, halo))
+            yield from emits.to_batches(max_chunksize=BATCH)
+
+    def emitted(self, rows: pa.Table, standing: Standing) -> pa.Table:
+        """The emits of some rows, key by key, each with what goes along of its newest row."""
+        assert isinstance(self.plan.window, CountWindow)
+        emits = _emits(self.plan.window, standing)
+        if self.plan.final:
+            emits = last_of_each_key(emits)
+        refuse_wide_windows(emits)
+        atoms, held = self._atoms(rows)
+        measures = [None if name is None else _measure(rows.column(name)) for name in self.measures]
+        stretch = Stretch(atoms, held, measures, self.scales, emits)
+        answers = output_columns(self.plan, emits, answer(self.plan, stretch))
+        every_row = len(emits) == rows.num_rows
+        carried = rows.select(self.carried)
+        newest = carried if every_row else carried.take(pa.array(emits.arrived.view(np.int64) - 1))
+        _, *items = answers
+        names = [*newest.column_names, COUNT, *items]
+        table = pa.table([*newest.columns, *answers.values()], names)
+        return _own(table, emits, standing, final=self.plan.final)
+
+    def _atoms(self, rows: pa.Table) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
+        """Each row's atom, and which predicates hold on it: a combination of words is an atom."""
+        count = len(self.plan.predicates)
+        codes = np.zeros(rows.num_rows, np.int64)
+        held = np.zeros((1, 0), np.bool_)
+        for number in range(-(-count // WORD_BITS)):
+            values = rows.column(word(number)).to_numpy()
+            met, own = np.unique(values, return_inverse=True)
+            joint, codes = np.unique(codes * len(met) + own, return_inverse=True)
+            before, mine = np.divmod(joint, len(met))
+            bits = np.arange(min(WORD_BITS, count - number * WORD_BITS))
+            fresh = (met[mine][:, None] >> bits & 1).astype(np.bool_)
+            held = np.concatenate([held[before], fresh], axis=1)
+        return codes.astype(np.uint32), held
+
+
+def key_starts(keys: Sequence[pa.ChunkedArray], rows: int) -> Rows:
+    """Where each key's rows begin, and the end of all; rows of a key stand together."""
+    fresh = np.zeros(max(rows - 1, 0), np.bool_)
+    for column in keys:
+        valid = column.is_valid().to_numpy()
+        if pa.types.is_string(column.type):
+            values = column.combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
+        else:
+            zero = pa.scalar(0).cast(column.type)
+            values = column.fill_null(zero).to_numpy()
+        nan = values != values
+        differs = (values[1:] != values[:-1]) & ~(nan[1:] & nan[:-1])
+        fresh |= differs | (valid[1:] != valid[:-1])
+    return np.concatenate([[0], np.flatnonzero(fresh) + 1, [rows]]).astype(np.int64)
+
+
+def _measure(column: pa.ChunkedArray) -> Measure:
+    """The values of a measure; NULL is no player."""
+    players = column.is_valid().to_numpy() if column.null_count else None
+    values = np.ascontiguousarray(pc.fill_null(column, 0.0).to_numpy())
+    return Measure(values, players, 0.0)
+
+
+def _emits(window: CountWindow, standing: Standing) -> EmitPlan:
+    """When the window speaks; emits of a halo's rows are dropped once they are answered."""
+    starts, base, halo = standing
+    slide = window.slide
+    if slide == 1 or not base.any():
+        return CountEmits(window, starts)
+    first = slide - base % slide  # rows of the key until it speaks
+    # the one emit before its own is what a delta looks back at
+    skipped = np.maximum(-(-(halo - slide + 1 - first) // slide), 0)
+    spoken = np.maximum((np.diff(starts) - first) // slide + 1 - skipped, 0)
+    key = np.repeat(np.arange(len(spoken)), spoken)
+    nth = np.arange(len(key)) - np.repeat(np.cumsum(spoken) - spoken, spoken)
+    within = first[key] + (skipped[key] + nth) * slide
+    return Emits(
+        arrived=(starts[key] + within).astype(np.uint64),
+        expired=(starts[key] + np.maximum(within - window.size, 0)).astype(np.uint64),
+        instant=None,
+        key=key,
+        continues=base[key] + within > slide,
+    )
+
+
+def _own(table: pa.Table, emits: EmitPlan, standing: Standing, *, final: bool) -> pa.Table:
+    """Without the emits of halos; of EMIT FINAL, each key's last."""
+    if final:
+        return table.take(pa.array(np.flatnonzero(np.diff(emits.key, append=-1))))
+    if not standing.halo.any():
+        return table
+    arrived = emits.arrived.view(np.int64)
+    own = np.flatnonzero(arrived > (standing.starts[:-1] + standing.halo)[emits.key])
+    if len(own) and own[-1] - own[0] == len(own) - 1:
+        return table.slice(int(own[0]), len(own))
+    return table.take(pa.array(own))

@@ -1,0 +1,166 @@
+"""Rows made ready in the JVM: WHERE applied, keys, event time and measures under fixed names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from ids.model.rendering import render
+from ids.model.table import Kind
+from ids.plan import SelectPlan
+from ids.spark.expressions import compiled, spell
+from ids.spark.frames import Frame, Typed
+from ids.spark.sources import MALFORMED
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["FAULT", "TIME", "Ready", "Survey", "key", "measure", "ready", "survey"]
+
+TIME = "ids_t"
+FAULT = "ids_fault"
+
+_EXACT = 2**53
+_LARGEST = 2**63 - 1024  # the largest BIGINT that is a double
+
+
+def key(number: int) -> str:
+    """The column of PARTITION BY column ``number``."""
+    return f"ids_k{number}"
+
+
+def measure(number: int) -> str:
+    """The column of measure ``number``."""
+    return f"ids_x{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Rows with their keys, event time, measures and fault beside their own columns.
+
+    columns   the table's own columns, as SQL
+    keys      the key columns' names, and what they hold
+    measures  what each measure holds; None for COUNT(*)
+    """
+
+    data: DataFrame
+    columns: dict[str, Typed]
+    keys: dict[str, Typed]
+    measures: list[Typed | None]
+
+    def sound(self) -> Ready:
+        """Without the rows that no window can take."""
+        data = self.data.filter(F.col(FAULT).isNull())
+        return Ready(data, self.columns, self.keys, self.measures)
+
+
+def ready(plan: SelectPlan, frame: Frame) -> Ready:
+    """Apply WHERE, and name what the plan asks for; no job runs."""
+    data, columns = frame.data, frame.columns
+    malformed = MALFORMED in data.columns
+    if plan.where is not None:
+        wanted = compiled(plan.where, columns).text
+        # what could not be read is no row that WHERE could speak of
+        data = data.filter(f"{wanted} OR {MALFORMED} IS NOT NULL" if malformed else wanted)
+    named: dict[str, Column] = {}
+    keys: dict[str, Typed] = {}
+    for number, name in enumerate(plan.partition_by):
+        keys[key(number)] = columns[name]
+        named[key(number)] = F.expr(columns[name].text)
+    event_time = columns[plan.order_by[0]]
+    if event_time.kind in (Kind.TIME, None):
+        named[TIME] = F.expr(event_time.text).cast("bigint")
+    measures: list[Typed | None] = []
+    for number, expression in enumerate(plan.measures):
+        found = None if expression is None else _measured(compiled(expression, columns))
+        measures.append(found)
+        if found is not None:
+            named[measure(number)] = F.expr(found.text)
+    faults = _faults(plan, columns, measures)
+    if malformed:
+        faults.insert(0, (f"{MALFORMED} IS NOT NULL", "a message that is no such JSON object"))
+    tests = " ".join(f"WHEN {test} THEN {spell(reason)}" for test, reason in faults)
+    data = data.withColumns(named).withColumn(FAULT, F.expr(f"CASE {tests} END"))
+    return Ready(data, columns, keys, measures)
+
+
+def _measured(typed: Typed) -> Typed:
+    """A measure as a number; of anything else only whether it is there is ever asked.
+
+    A whole number beyond 2**53 counts as the double nearest to it, as in process.
+    """
+    if typed.kind is Kind.NUMBER and typed.whole:
+        near = f"cast(least(cast({typed.text} as double), {_LARGEST}D) as bigint)"
+        text = f"if({typed.text} BETWEEN {-_EXACT}L AND {_EXACT}L, {typed.text}, {near})"
+        return Typed(text, Kind.NUMBER, whole=True)
+    if typed.kind is Kind.NUMBER:
+        return typed
+    return Typed(f"if(({typed.text}) IS NULL, NULL, 0L)", Kind.NUMBER, whole=True)
+
+
+def _faults(
+    plan: SelectPlan, columns: dict[str, Typed], measures: list[Typed | None]
+) -> list[tuple[str, str]]:
+    """What no window can take: a test of the row, and the reason."""
+    name = plan.order_by[0]
+    faults = [(f"({columns[name].text}) IS NULL", f"NULL event time {name!r}")]
+    for number, (expression, typed) in enumerate(zip(plan.measures, measures, strict=True)):
+        if typed is None or expression is None or typed.whole:
+            continue
+        value, text = measure(number), render(expression)
+        faults.append((f"isnan({value})", f"NaN of {text!r}"))
+        faults.append((f"abs({value}) = double('inf')", f"an infinite value of {text!r}"))
+    return faults
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What one pass over the rows tells: how many, which faults, how far values reach.
+
+    last      the last event time of any sound row, µs
+    reaches   (largest, smallest but 0) magnitude of each measure, of sound rows
+    """
+
+    rows: int
+    faults: int
+    last: int | None
+    reaches: list[tuple[float, float] | None]
+
+
+def survey(plan: SelectPlan, rows: Ready) -> Survey:
+    """Run that pass: one job without a shuffle to speak of."""
+    found = rows.data.agg(*survey_columns(plan, rows)).first()
+    assert found is not None
+    return surveyed(plan, found.asDict())
+
+
+def survey_columns(plan: SelectPlan, rows: Ready) -> list[Column]:
+    """The aggregates of a survey."""
+    sound = f"{FAULT} IS NULL"
+    columns = [
+        F.expr("count(*)").alias("ids_rows"),
+        F.expr(f"count({FAULT})").alias("ids_faults"),
+    ]
+    if TIME in rows.data.columns:
+        columns.append(F.expr(f"max(if({sound}, {TIME}, NULL))").alias("ids_last"))
+    for number, typed in enumerate(rows.measures):
+        if typed is None or plan.degrees[number] == 0:
+            continue
+        value = f"if({sound}, abs(cast({measure(number)} as double)), NULL)"
+        columns.append(F.expr(f"max({value})").alias(f"ids_largest{number}"))
+        columns.append(F.expr(f"min(nullif({value}, 0.0D))").alias(f"ids_smallest{number}"))
+    return columns
+
+
+def surveyed(plan: SelectPlan, found: dict[str, Any]) -> Survey:
+    """A survey's aggregates, read."""
+    reaches: list[tuple[float, float] | None] = []
+    for number in range(len(plan.measures)):
+        if f"ids_largest{number}" not in found:
+            reaches.append(None)
+            continue
+        largest = found[f"ids_largest{number}"] or 0.0
+        reaches.append((largest, found[f"ids_smallest{number}"] or largest))
+    return Survey(found["ids_rows"], found["ids_faults"], found.get("ids_last"), reaches)

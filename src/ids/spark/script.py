@@ -1,0 +1,158 @@
+"""Whole scripts over DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ids.engine.arrow import to_table
+from ids.engine.script import shown
+from ids.errors import ScriptError
+from ids.model.query import Select, Statement
+from ids.model.window import CountWindow, microseconds
+from ids.plan import Schema, SelectPlan, Tables, planned
+from ids.source import open_table
+from ids.spark.aside import Aside, refused
+from ids.spark.batch import time_windows
+from ids.spark.chained import REACH, streamed_windows
+from ids.spark.counting import count_windows
+from ids.spark.failures import translated
+from ids.spark.frames import Frame
+from ids.spark.rows import Ready
+from ids.spark.session import session_of
+from ids.spark.sources import read
+
+_HIGHEST_DEGREE = 2
+
+__all__ = ["Result", "opened", "run_script", "schema_of", "sql"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one statement gave: its DataFrame, its keys, and how many bad rows were set aside."""
+
+    statement: Statement
+    table: DataFrame
+    keys: tuple[str, ...] = ()
+    bad_rows: int = 0
+
+
+def sql(
+    script: str,
+    /,
+    *,
+    spark: SparkSession | None = None,
+    bad_rows: str | Path | None = None,
+    lateness: str | timedelta = "0 seconds",
+    reach: tuple[float, float] = REACH,
+    **tables: object,
+) -> DataFrame:
+    """Run a script on Spark; the last SELECT's emits as a DataFrame.
+
+    A table is a DataFrame, or whatever ``ids.sql`` takes. A batch DataFrame in gives a batch
+    DataFrame out, in the order of the emits; a streaming one gives a streaming one, to be written
+    in append mode. A script without a SELECT gives what its last SHOW or EXPLAIN shows.
+
+    spark     the session to work in: by default that of the tables, or the active one
+    bad_rows  a directory where rows that no window can take are set aside (batch)
+    lateness  by how much a row of a stream may be late
+    reach     the smallest (but 0) and the largest magnitude of a stream's values
+
+    In batch, one job at once looks at how far the values reach; the rest runs when the result is
+    asked for. No setting of the session is touched.
+    """
+    results = list(
+        run_script(script, tables, spark=spark, bad_rows=bad_rows, lateness=lateness, reach=reach)
+    )
+    selects = [r for r in results if isinstance(r.statement, Select)]
+    if not results:
+        raise ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
+    return (selects or results)[-1].table
+
+
+def run_script(
+    script: str,
+    tables: Mapping[str, object],
+    *,
+    spark: SparkSession | None = None,
+    bad_rows: str | Path | None = None,
+    lateness: str | timedelta = "0 seconds",
+    reach: tuple[float, float] = REACH,
+) -> Iterator[Result]:
+    """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
+    session = session_of(tables.values(), spark)
+    frames = Tables(tables, lambda data, name: opened(session, data, name))
+    asides: dict[str, Aside] = {}
+    with translated():
+        for step in planned(script, lambda statement: schema_of(frames.of(statement))):
+            statement, plan = step.statement, step.plan
+            if not isinstance(statement, Select) or plan is None:
+                yield Result(statement, session.createDataFrame(shown(step)))
+                continue
+            frame = frames.of(statement)
+            _refuse_high_moments(plan, statement)
+            if frame.data.isStreaming:
+                table = _streamed(plan, frame, microseconds(lateness), reach)
+                yield Result(statement, table, plan.partition_by)
+                continue
+            aside = None
+            if bad_rows is not None:
+                fresh = Aside(Path(bad_rows), statement.table)
+                aside = asides.setdefault(statement.table.lower(), fresh)
+            yield _batch(statement, plan, frame, aside)
+
+
+def _refuse_high_moments(plan: SelectPlan, statement: Select) -> None:
+    """Panes keep sums and sums of squares; a count window keeps whatever a game needs."""
+    high = [item.game.name for item in plan.items if item.game.degree > _HIGHEST_DEGREE]
+    if high and not isinstance(plan.window, CountWindow):
+        raise ScriptError(
+            f"{high[0]} over a time window does not run on Spark",
+            statement.at,
+            "use ROWS, or run it in process with ids.sql or --engine local",
+        )
+
+
+def opened(session: SparkSession, data: object, name: str) -> Frame:
+    """A table of a script: a DataFrame as it is, files through Spark, the rest through Arrow."""
+    if isinstance(data, DataFrame):
+        return Frame.of(data)
+    if isinstance(data, str | Path):
+        return Frame.of(read(session, data))
+    source = open_table(data, name)
+    return Frame.of(session.createDataFrame(to_table(source.read(source.schema))))
+
+
+def schema_of(frame: Frame) -> Schema:
+    """What a plan needs to know of a frame."""
+    return Schema(frame.kinds, frame.unsupported)
+
+
+def _batch(statement: Select, plan: SelectPlan, frame: Frame, aside: Aside | None) -> Result:
+    set_aside = 0
+
+    def on_faults(rows: Ready, faults: int) -> None:
+        nonlocal set_aside
+        if aside is None:
+            raise refused(plan.table, frame, rows)
+        aside.keep(rows)
+        set_aside = faults
+
+    answer = count_windows if isinstance(plan.window, CountWindow) else time_windows
+    table = answer(plan, frame, on_faults)
+    return Result(statement, table, plan.partition_by, set_aside)
+
+
+def _streamed(
+    plan: SelectPlan, frame: Frame, lateness: int, reach: tuple[float, float]
+) -> DataFrame:
+    if isinstance(plan.window, CountWindow):
+        raise ScriptError(
+            "ROWS over a streaming DataFrame has no streaming DataFrame as its result",
+            hint="run it with ids.spark.start or ids run --stream, or use RANGE",
+        )
+    return streamed_windows(plan, frame, lateness, reach)

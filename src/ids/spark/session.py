@@ -1,0 +1,239 @@
+"""Spark sessions: one of our own for the command line, or the one the user has.
+
+In a session of the user's own IDS changes no setting: time zones are settled in the expressions
+themselves, and numbers of partitions are Spark's business. It needs one in one case: Spark reads
+Parquet timestamps of nanoseconds only with ``spark.sql.legacy.parquet.nanosAsLong`` set to true,
+which a session of our own has; without it a query that asks for such a column is refused, by name.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import DataFrame, SparkSession
+
+from ids.errors import SetupError, SourceError
+from ids.spark.failures import translate
+from ids.spark.java import ensure_java
+from ids.spark.sources.parquet import NANOSECONDS
+
+__all__ = ["local_session", "session_of"]
+
+_GIB = 1 << 30
+_LARGEST_HEAP = 4 * _GIB
+_PATIENCE = 10  # seconds for a master to take a connection
+
+# PythonGatewayServer is named because Spark announces its level on stderr where it differs.
+_LOGGING = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.stderr.ref = stderr
+logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
+logger.shell.level = {level}
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+
+
+def local_session(
+    master: str | None = None,
+    app: str = "ids",
+    packages: Sequence[str] = (),
+    log_level: str = "OFF",
+    **conf: str,
+) -> SparkSession:
+    """A session for a process that is ours, such as the command line; quiet, in UTC.
+
+    ``master`` is any Spark master, ``local[*]`` without one, or ``sc://…`` for Spark Connect;
+    ``packages`` are Maven coordinates; ``conf`` holds Spark settings by their full names, which
+    win over ours. A task that fails writes its Java traceback to the log, so the log is off unless
+    a ``log_level`` (``WARN``) asks for it.
+    """
+    master = master or "local[*]"
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    if master.startswith("sc://"):
+        return _connected(master, app, conf)
+    if master.startswith("spark://"):
+        _refuse_silent(master)
+    scratch = _scratch()
+    settings = {"spark.app.name": app, "spark.master": master, **_settings(scratch, log_level)}
+    if packages:
+        settings["spark.jars.packages"] = ",".join(packages)
+    if _is_local(master):
+        settings |= _local_settings(master)
+    return _started(settings | conf, scratch, quiet=log_level == "OFF")
+
+
+def session_of(tables: Iterable[object], spark: SparkSession | None = None) -> SparkSession:
+    """The session to work in: ``spark``, else that of the first DataFrame, the active, a new one.
+
+    DataFrames of two sessions cannot meet in one query, so that is refused.
+    """
+    sessions = [table.sparkSession for table in tables if isinstance(table, DataFrame)]
+    if spark is not None:
+        sessions.insert(0, spark)
+    if any(session is not sessions[0] and session != sessions[0] for session in sessions):
+        raise SourceError("the tables belong to different Spark sessions; make them in one")
+    if sessions:
+        return sessions[0]
+    return SparkSession.getActiveSession() or local_session()
+
+
+def _scratch() -> Path:
+    """A folder that goes when the process does."""
+    scratch = Path(tempfile.mkdtemp(prefix="ids-spark-"))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    return scratch
+
+
+def _settings(scratch: Path, log_level: str) -> dict[str, str]:
+    logging = scratch / "log4j2.properties"
+    logging.write_text(_LOGGING.format(level=log_level.lower()), encoding="utf-8")
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        NANOSECONDS: "true",
+        "spark.driver.memory": f"{_heap() >> 20}m",
+        "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{logging}"',
+    }
+
+
+def _local_settings(master: str) -> dict[str, str]:
+    cores = _cores(master)
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(max(2, cores)),
+        "spark.default.parallelism": str(max(2, cores)),
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+    }
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def _cores(master: str) -> int:
+    """How many tasks a local master runs at once."""
+    threads = re.match(r"local\[(\*|\d+)", master)
+    if threads is None:
+        return 1
+    return os.cpu_count() or 1 if threads.group(1) == "*" else int(threads.group(1))
+
+
+def _heap() -> int:
+    """A quarter of the machine's (or the container's) memory, from 1 to 4 GiB."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.is_file():
+        text = limit.read_text(encoding="ascii").strip()
+        memory = min(memory, int(text)) if text.isdigit() else memory
+    return min(_LARGEST_HEAP, max(_GIB, memory // 4))
+
+
+def _refuse_silent(master: str) -> None:
+    """Refuse a standalone master that nobody can connect to; Spark would try for a minute."""
+    fault = "no such address"
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
+            return
+        except ValueError:
+            raise SetupError(f"{master} is no master; write spark://HOST:PORT") from None
+        except OSError as error:
+            fault = error.strerror or str(error)
+    raise SetupError(f"no master answers at {master}: {fault}; check its address, and that it runs")
+
+
+def _started(settings: dict[str, str], scratch: Path, *, quiet: bool) -> SparkSession:
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    said = scratch / "stderr"
+    environment = {"JAVA_HOME": str(ensure_java())}
+    if "spark.pyspark.python" in settings:
+        environment["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
+    try:
+        with _environment(environment), said.open("wb") as stderr:
+            if SparkContext._gateway is None:  # a second JVM in one process would be orphaned
+                # What comes before the log (a package being fetched, a JVM that cannot start)
+                # goes to stderr whatever the log level is.
+                redirected = {"stderr": stderr} if quiet else {}
+                gateway = launch_gateway(conf, redirected)  # type: ignore[no-untyped-call]
+                SparkContext._ensure_initialized(gateway=gateway)
+            return SparkSession.builder.config(conf=conf).getOrCreate()
+    except PySparkException as error:
+        raise SetupError(_fault(said.read_text(encoding="utf-8", errors="replace"))) from error
+    except Py4JError as error:
+        if SparkContext._active_spark_context is not None:  # or the next session would be in it
+            SparkContext._active_spark_context.stop()
+        raise _unstarted(settings["spark.master"], error) from error
+
+
+def _unstarted(master: str, error: Py4JError) -> SetupError:
+    """Why there is a JVM but no session in it."""
+    if "stopped SparkContext" in str(error):  # as it is after all attempts to register
+        return SetupError(
+            f"{master} does not take the application; check that a Spark of this "
+            "version is the master there"
+        )
+    cause = str(translate(error)).removeprefix("Spark failed: ")
+    return SetupError(f"Spark did not start on {master}: {cause}; check --master and --conf")
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """The process's environment with ``values``, for as long as Java takes to start."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _fault(said: str) -> str:
+    """Why Java ended before there was a session, from what it said."""
+    missing = re.search(r"unresolved dependency: ([\w.-]+)#([\w.-]+);([\w.-]+)", said)
+    if missing:
+        package = ":".join(missing.groups())
+        return f"cannot fetch the package {package}; check the network, or give it with --conf"
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    faults = [line for line in lines if re.search(r"^Error|Exception|[Cc]ould not|cannot", line)]
+    told = f": {(faults or lines)[0]}" if lines else ""
+    return f"Spark did not start{told}; check the master, the settings and the machine's memory"
+
+
+def _connected(master: str, app: str, conf: dict[str, str]) -> SparkSession:
+    try:
+        builder = SparkSession.builder.remote(master).appName(app)
+        for name, value in conf.items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+    except (PySparkException, ImportError) as error:
+        fault = str(error).strip().split("\n", maxsplit=1)[0]
+        raise SetupError(f"cannot reach {master}: {fault}; check that the server runs") from error

@@ -1,0 +1,83 @@
+"""The five types IDS computes with, as Spark SQL: bigint, double, boolean, string, timestamp.
+
+No expression here asks for the session's time zone: what has no zone is UTC, in every session.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+__all__ = ["canonical", "floored", "instant", "quoted", "text_literal", "typed", "zoned_instant"]
+
+_EPOCH = "TIMESTAMP'1970-01-01 00:00:00Z'"
+_EPOCH_NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType)
+_BROKEN = (T.FloatType, T.DecimalType, T.NullType)
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark SQL spells it.
+
+    >>> quoted("a.b`c")
+    '`a.b``c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def text_literal(text: str) -> str:
+    """A text as Spark SQL spells it: code points escaped, so that no setting reads it otherwise.
+
+    >>> text_literal("it's")
+    "'it\\\\u0027s'"
+    """
+    return "'" + "".join(c if c.isalnum() or c in " ._-/" else _escaped(c) for c in text) + "'"
+
+
+def _escaped(character: str) -> str:
+    point = ord(character)
+    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+def instant(sql: str) -> str:
+    """A TIMESTAMP_NTZ as the instant it is in UTC."""
+    return f"({_EPOCH} + ({sql} - {_EPOCH_NTZ}))"
+
+
+def floored(sql: str) -> str:
+    """Nanoseconds since 1970 as an instant, rounded down: DIV rounds towards 1970."""
+    return f"timestamp_micros({sql} DIV 1000L - IF({sql} % 1000L < 0L, 1L, 0L))"
+
+
+def zoned_instant(sql: str) -> str:
+    """A text as an instant, NULL where it is none; with an offset or a Z, or else in UTC."""
+    offset = ", ".join(f"substr({sql}, -{place}, 1)" for place in (3, 5, 6))
+    zoned = (
+        f"length({sql}) > 15 AND (endswith({sql}, 'Z') "
+        f"OR array_contains(array({offset}), '+') OR array_contains(array({offset}), '-'))"
+    )
+    in_utc = instant(f"try_cast({sql} AS TIMESTAMP_NTZ)")
+    return f"CASE WHEN {zoned} THEN try_cast({sql} AS TIMESTAMP) ELSE {in_utc} END"
+
+
+def typed(sql: str, type_: T.DataType) -> str:
+    """A value of Spark type ``type_`` in its canonical type; others stay what they are."""
+    if isinstance(type_, _WHOLE):
+        return f"CAST({sql} AS BIGINT)"
+    if isinstance(type_, _BROKEN):
+        return f"CAST({sql} AS DOUBLE)"
+    if isinstance(type_, T.TimestampNTZType):
+        return instant(sql)
+    if isinstance(type_, T.DateType):
+        return instant(f"CAST({sql} AS TIMESTAMP_NTZ)")
+    return sql
+
+
+def canonical(df: DataFrame) -> DataFrame:
+    """The same rows, each column in the type IDS computes with."""
+    columns: list[Column] = []
+    for field in df.schema.fields:
+        sql = quoted(field.name)
+        columns.append(F.expr(typed(sql, field.dataType)).alias(field.name))
+    return df.select(*columns)

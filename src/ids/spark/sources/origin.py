@@ -1,0 +1,67 @@
+"""Where a row stood in the input: the order of tuples whose ORDER BY columns are equal."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+__all__ = ["LATER", "ORIGIN", "name_origin", "with_origin"]
+
+ORIGIN = "ids_origin"
+
+_PLACE = "monotonically_increasing_id()"
+LATER = "CAST(NULL AS BIGINT)"  # Spark counts no rows on a stream
+
+
+def with_origin(df: DataFrame) -> DataFrame:
+    """``df`` and a column ``ids_origin``, ascending in the order of the input.
+
+    A struct of three: the file, where in it the task began to read, and the row's place in the
+    task (``read`` has put it there already; Kafka has topic, partition and offset). Any other
+    DataFrame counts its rows partition by partition. A stream leaves the place open where only
+    counting would tell it: ask again for the micro-batch, before anything moves its rows.
+    """
+    if ORIGIN in df.columns:
+        return _settled(df)
+    place = LATER if df.isStreaming else _PLACE
+    if _of_files(df):
+        return df.withColumn(ORIGIN, F.expr(_of_file("_metadata.file_path", place)))
+    return df.withColumn(ORIGIN, F.expr(_struct("''", "0L", place)))
+
+
+def name_origin(*, encoded: bool, place: str | None = None) -> str:
+    """The origin of a row of one of the files of a directory, as SQL.
+
+    A task reads its share of a file in one go, so within (file, start) the counter ascends; a
+    ``place`` says where the row stands if not the counter. ``encoded`` where a name may hold what
+    Spark writes as ``%20``, which sorts elsewhere.
+    """
+    name = "_metadata.file_name"
+    decoded = f"url_decode(replace({name}, '+', '%2B'))" if encoded else name
+    return _of_file(decoded, place or _PLACE)
+
+
+def _of_file(name: str, place: str) -> str:
+    return _struct(name, "_metadata.file_block_start", place)
+
+
+def _struct(file: str, start: str, row: str) -> str:
+    return f"named_struct('file', {file}, 'start', {start}, 'row', {row})"
+
+
+def _settled(df: DataFrame) -> DataFrame:
+    origin = df.schema[ORIGIN].dataType
+    if df.isStreaming or not (isinstance(origin, T.StructType) and origin["row"].nullable):
+        return df
+    row = f"coalesce({ORIGIN}.row, {_PLACE})"
+    return df.withColumn(ORIGIN, F.expr(_struct(f"{ORIGIN}.file", f"{ORIGIN}.start", row)))
+
+
+def _of_files(df: DataFrame) -> bool:
+    try:
+        found = df.select("_metadata.file_path", "_metadata.file_block_start").dtypes
+    except AnalysisException:
+        return False
+    return [type_ for _, type_ in found] == ["string", "bigint"]

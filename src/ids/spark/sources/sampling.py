@@ -1,0 +1,122 @@
+"""What the columns of text files hold, as the in-process reader would say, from a bounded sample.
+
+Files that fit into the budget are read whole, so small tables have exactly the types they have in
+process. Of larger ones the beginning decides, and a later value that does not fit is an error.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pyarrow import types
+
+from ids.errors import SourceError
+from ids.model.table import Kind
+from ids.source.files import FileSource
+from ids.source.parts import TextPart
+from ids.source.text import read_csv, read_jsonl
+
+__all__ = ["Sampled", "sample"]
+
+_BUDGET = 64 << 20  # bytes the driver reads of a whole table
+_LEAST = 64 << 10  # bytes it reads of every file
+_SQL_TYPES = {Kind.TEXT: "STRING", Kind.BOOLEAN: "BOOLEAN", Kind.TIME: "TIMESTAMP"}
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The columns of a table in text files.
+
+    types      column → BIGINT, DOUBLE, STRING, BOOLEAN or TIMESTAMP; only those IDS can read
+    headers    file → all its columns, in the order in which they stand there
+    multiline  whether a quoted field runs over the end of a line
+    """
+
+    types: dict[str, str]
+    headers: dict[Path, tuple[str, ...]]
+    multiline: bool
+
+
+def sample(files: Sequence[Path], format_: str) -> Sampled:
+    """What ``files`` (``csv`` or ``jsonl``) hold."""
+    share = max(_LEAST, _BUDGET // len(files))
+    with tempfile.TemporaryDirectory(prefix="ids-sample-") as scratch:
+        beginnings = {f: _beginning(f, format_, share, Path(scratch)) for f in files}
+        parts = _parts(beginnings, format_)
+        multiline = format_ == "csv" and any(map(_breaks_lines, beginnings.values()))
+    source = FileSource(parts)
+    sql_types = {
+        name: _SQL_TYPES.get(kind) or _number_type(name, parts)
+        for name, kind in source.schema.items()
+    }
+    return Sampled(sql_types, {p.path: tuple(p.schema.names) for p in parts}, multiline)
+
+
+def _parts(beginnings: dict[Path, Path], format_: str) -> list[TextPart]:
+    """As ``ids.source.files`` opens them: a column the files disagree on is text in CSV."""
+    if format_ == "jsonl":
+        return [_part(file, begun, format_) for file, begun in beginnings.items()]
+    parts = [_part(file, begun, format_) for file, begun in beginnings.items()]
+    clashing = [
+        name
+        for name, why in FileSource(parts).unsupported.items()
+        if why.endswith("in different files")
+    ]
+    if clashing:
+        parts = [_part(file, begun, format_, clashing) for file, begun in beginnings.items()]
+    return parts
+
+
+def _part(file: Path, begun: Path, format_: str, as_text: Iterable[str] = ()) -> TextPart:
+    try:
+        table = read_jsonl(begun) if format_ == "jsonl" else read_csv(begun, as_text)
+    except SourceError as error:
+        raise SourceError(str(error).replace(str(begun), str(file))) from error
+    return TextPart(file, table, absent_is_null=format_ == "jsonl")
+
+
+def _beginning(file: Path, format_: str, share: int, scratch: Path) -> Path:
+    """The file itself if it is small, else a copy of its first whole records."""
+    try:
+        if file.stat().st_size <= share:
+            return file
+        with file.open("rb") as stream:
+            data = stream.read(share)
+    except OSError as error:
+        raise SourceError(f"cannot read {file}: {error.strerror}") from error
+    end = _last_record(np.frombuffer(data, np.uint8), format_)
+    if end == 0:
+        return file  # one record longer than the sample: there is nothing to cut
+    copy = scratch / file.name
+    copy.write_bytes(data[:end])
+    return copy
+
+
+def _last_record(data: np.ndarray, format_: str) -> int:
+    """Where the last whole record ends: after a line's end that stands in no quotes."""
+    ends = data == ord("\n")
+    if format_ == "csv":
+        ends &= ~_inside_quotes(data)
+    found = np.flatnonzero(ends)
+    return int(found[-1]) + 1 if len(found) else 0
+
+
+def _inside_quotes(data: np.ndarray) -> np.ndarray:
+    inside: np.ndarray = np.logical_xor.accumulate(data == ord('"'))
+    return inside
+
+
+def _breaks_lines(file: Path) -> bool:
+    data = np.fromfile(file, np.uint8)
+    return bool(np.any(((data == ord("\n")) | (data == ord("\r"))) & _inside_quotes(data)))
+
+
+def _number_type(name: str, parts: Sequence[TextPart]) -> str:
+    """Whole only if every file that holds numbers holds whole ones."""
+    held = [part.schema.field(name).type for part in parts if name in part.schema.names]
+    valued = [type_ for type_ in held if not types.is_null(type_)]
+    return "BIGINT" if valued and all(map(types.is_integer, valued)) else "DOUBLE"

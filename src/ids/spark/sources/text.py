@@ -1,0 +1,140 @@
+"""CSV and JSON Lines files on Spark, with the types and the NULLs of the in-process reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ids.errors import SourceError
+from ids.spark.sources.canonical import quoted, text_literal, zoned_instant
+from ids.spark.sources.locating import Location
+from ids.spark.sources.origin import LATER, ORIGIN, name_origin
+from ids.spark.sources.sampling import Sampled, sample
+
+__all__ = ["read_text"]
+
+_KINDS = {
+    "BIGINT": "a whole number",
+    "DOUBLE": "a number",
+    "BOOLEAN": "a boolean",
+    "TIMESTAMP": "a timestamp",
+}
+# JSON has numbers and booleans of its own; a timestamp is a text there.
+_JSON_TYPES: dict[str, T.DataType] = {
+    "BIGINT": T.LongType(),
+    "DOUBLE": T.DoubleType(),
+    "BOOLEAN": T.BooleanType(),
+}
+_PLAIN = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "BIGINT"),
+    **dict.fromkeys(("float", "double", "decimal"), "DOUBLE"),
+    **dict.fromkeys(("timestamp", "timestamp_ntz", "date"), "TIMESTAMP"),
+    "string": "STRING",
+    "boolean": "BOOLEAN",
+}
+_CSV_OPTIONS = {
+    "header": "true",
+    "enforceSchema": "false",  # the header must say what we were told it says
+    "mode": "FAILFAST",
+    "escape": '"',
+    "nullValue": "\x00",  # an empty field is NULL either way; a quoted one is the empty text
+    "emptyValue": "",
+    "maxColumns": "1000000",
+}
+
+
+def read_text(
+    session: SparkSession,
+    location: Location,
+    schema: T.StructType | None,
+    *,
+    stream: bool,
+    options: Mapping[str, str],
+) -> DataFrame:
+    """The rows of CSV or JSON Lines files; ``schema`` declares columns that must not be guessed."""
+    files = [file for file in location.files if file.stat().st_size > 0] or location.files[:1]
+    sampled = sample(files, location.format)
+    columns = _columns(sampled, schema, location)
+    groups = _alike(sampled, location.format)
+    if stream and len(groups) > 1:
+        first, second = (members[0].name for members in list(groups.values())[:2])
+        raise SourceError(
+            f"{first} and {second} have their columns in different orders; "
+            "a stream of CSV files needs one order"
+        )
+    frames = []
+    for header, members in groups.items():
+        if location.format == "csv":
+            multiline = str(sampled.multiline).lower()
+            fixed, layout = {**_CSV_OPTIONS, "multiLine": multiline}, _texts(header)
+        else:
+            fixed, layout = {"mode": "FAILFAST"}, _json(columns)
+        raw = location.load(session, members, layout, {**fixed, **options}, stream=stream)
+        frames.append(_converted(raw, columns, location, stream))
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _columns(sampled: Sampled, schema: T.StructType | None, location: Location) -> dict[str, str]:
+    """Column → SQL type, the declared ones as declared."""
+    columns = dict(sampled.types)
+    known = {name for header in sampled.headers.values() for name in header}
+    for field in schema.fields if schema is not None else ():
+        if field.name not in known:
+            raise SourceError(f"{location.place} has no column {field.name!r}, which is declared")
+        sql = field.dataType.simpleString()
+        if sql.split("(")[0] not in _PLAIN:
+            raise SourceError(
+                f"column {field.name!r} of {location.place} is declared {sql.upper()}; "
+                "IDS reads BIGINT, DOUBLE, STRING, BOOLEAN and TIMESTAMP"
+            )
+        columns[field.name] = _PLAIN[sql.split("(")[0]]
+    return columns
+
+
+def _alike(sampled: Sampled, format_: str) -> dict[tuple[str, ...], list[Path]]:
+    """Files whose columns stand in one order: a CSV reader goes by place, not by name."""
+    if format_ == "jsonl":
+        return {(): list(sampled.headers)}
+    groups: dict[tuple[str, ...], list[Path]] = {}
+    for file, header in sampled.headers.items():
+        groups.setdefault(header, []).append(file)
+    return groups
+
+
+def _texts(header: Sequence[str]) -> T.StructType:
+    return T.StructType([T.StructField(name, T.StringType()) for name in header])
+
+
+def _json(columns: Mapping[str, str]) -> T.StructType:
+    fields = [(name, _JSON_TYPES.get(sql, T.StringType())) for name, sql in columns.items()]
+    return T.StructType([T.StructField(name, type_) for name, type_ in fields])
+
+
+def _converted(
+    raw: DataFrame, columns: Mapping[str, str], location: Location, stream: bool
+) -> DataFrame:
+    held = dict(raw.dtypes)
+    values = [
+        F.expr(_value(name, sql) if held[name] == "string" else quoted(name)).alias(name)
+        for name, sql in columns.items()
+    ]
+    odd = stream or location.has_odd_names()
+    origin = name_origin(encoded=odd, place=LATER if stream else None)
+    return raw.select(*values, F.expr(origin).alias(ORIGIN))
+
+
+def _value(name: str, sql: str) -> str:
+    """A text as a value of its column; one that does not fit ends the query, with its file."""
+    text = quoted(name)
+    if sql == "STRING":
+        return text
+    value = zoned_instant(text) if sql == "TIMESTAMP" else f"try_cast({text} AS {sql})"
+    before = text_literal(f"column {name!r} of ")
+    after = text_literal(f", which is not {_KINDS[sql]}; mend it, or declare the column STRING")
+    fault = f"concat({before}, _metadata.file_name, ' holds ', {text}, {after})"
+    return f"IF({text} IS NULL, NULL, coalesce({value}, CAST(raise_error({fault}) AS {sql})))"

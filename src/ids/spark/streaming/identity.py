@@ -1,0 +1,79 @@
+"""Which stream a checkpoint belongs to: what must be the same when it is taken up again."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from pathlib import Path
+from typing import BinaryIO
+
+from ids.errors import CheckpointError
+from ids.model.rendering import render
+from ids.plan import SelectPlan
+from ids.sink.writing import whole
+from ids.spark.frames import Frame
+
+__all__ = ["claim", "claimed", "identity", "lock"]
+
+_VERSION = 1
+_FILE = "stream"
+_LOCK = "lock"
+
+
+def identity(plan: SelectPlan, frame: Frame, output: str) -> dict[str, object]:
+    """What a stream is, part by part; lateness, trigger and bad rows may change over its life."""
+    items = [
+        [i.kind.value, i.game.name, i.measure, i.predicate, i.name, list(i.parts)]
+        for i in plan.items
+    ]
+    measures = ["*" if m is None else render(m) for m in plan.measures]
+    script = [items, measures, [render(p) for p in plan.predicates]]
+    where = None if plan.where is None else render(plan.where)
+    return {
+        "version": _VERSION,
+        "table": plan.table,
+        "script": [*script, where, list(plan.partition_by), list(plan.order_by)],
+        "window": repr(plan.window),
+        "schema": {name: frame.columns[name].type for name in sorted(plan.columns)},
+        "output": output,
+    }
+
+
+def claimed(root: Path) -> bool:
+    """Whether a checkpoint is a stream's already."""
+    return (root / _FILE).exists()
+
+
+def claim(root: Path, stream: dict[str, object]) -> None:
+    """Make the checkpoint this stream's own; refuse another's."""
+    place = root / _FILE
+    if not claimed(root):
+        with whole(place) as file:
+            file.write(json.dumps(stream, indent=1).encode())
+        return
+    try:
+        known = json.loads(place.read_bytes())
+    except ValueError:
+        raise CheckpointError(f"checkpoint {place} was altered; start anew elsewhere") from None
+    # through JSON and back, as what is kept went
+    differing = [
+        part for part, value in json.loads(json.dumps(stream)).items() if known.get(part) != value
+    ]
+    if differing:
+        raise CheckpointError(
+            f"checkpoint {root.parent} belongs to a stream with another {' and '.join(differing)}; "
+            "name a new --checkpoint, or go on with what it was made for"
+        )
+
+
+def lock(root: Path) -> BinaryIO:
+    """Keep other processes out for as long as the file that is returned is open."""
+    file = (root / _LOCK).open("wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise CheckpointError(
+            f"checkpoint {root.parent} is in use by another stream; stop that one first"
+        ) from None
+    return file

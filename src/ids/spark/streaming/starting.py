@@ -1,0 +1,167 @@
+"""start: a script becomes a running stream, or one line says why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ids.errors import CheckpointError, ScriptError, SourceError
+from ids.model.query import Select
+from ids.model.window import CountWindow, microseconds
+from ids.plan import Schema, SelectPlan, Tables, planned
+from ids.spark.failures import translated
+from ids.spark.frames import Frame
+from ids.spark.session import session_of
+from ids.spark.sources import read, with_origin
+from ids.spark.streaming.aside import Aside
+from ids.spark.streaming.batches import Batches, Progress
+from ids.spark.streaming.count_step import CountStep
+from ids.spark.streaming.identity import claim, claimed, identity, lock
+from ids.spark.streaming.outputs import Output, Target, output_of
+from ids.spark.streaming.running import Kept, Running
+from ids.spark.streaming.snapshots import Snapshots
+from ids.spark.streaming.step import Step
+from ids.spark.streaming.time_step import TimeStep
+
+__all__ = ["start"]
+
+_HIGHEST_DEGREE = 2  # of the power sums that panes hold
+
+
+def start(
+    script: str,
+    /,
+    *,
+    checkpoint: str | Path,
+    output: Target = None,
+    lateness: str = "0 seconds",
+    trigger: str | None = None,
+    once: bool = False,
+    bad_rows: str | Path | None = None,
+    spark: SparkSession | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    **tables: object,
+) -> Running:
+    """Run a script with one SELECT over a stream, from where its checkpoint stands.
+
+    A table is a directory to which files come, a ``kafka://`` topic's DataFrame, or any streaming
+    DataFrame. ``output`` is a directory of Parquet parts (``out/``; ``out.csv/`` and
+    ``out.jsonl/`` for such parts), a ``.csv`` or ``.jsonl`` file that grows, a ``kafka://`` topic,
+    a function that takes the emits of each batch, or None to keep them (``Running.table``).
+    ``lateness`` is how far event times may lie back behind the newest; older rows are dropped and
+    counted. ``trigger`` is the time between batches; ``once`` takes what is there, and ends.
+
+    The checkpoint is a folder the driver writes to, with Spark's own checkpoint inside.
+    """
+    session = session_of(tables.values(), spark)
+    with translated():
+        frames = Tables(tables, lambda data, name: _opened(session, data, name))
+        plan, frame = _only_select(script, frames)
+        step = _step(plan, frame, session)
+        kept = Kept(step.schema) if output is None else None
+        target = output_of(output, session, plan.partition_by, kept or _nowhere)
+        root = _checkpoint(checkpoint)
+        held = lock(root / "ids")
+        try:
+            snapshots = _snapshots(root, target, identity(plan, frame, target.name))
+            aside = None if bad_rows is None else Aside(Path(bad_rows), plan.table)
+            span = microseconds(lateness)
+            batches = Batches(step, plan.columns, snapshots, target, span, aside, on_progress)
+            query = _begun(frame.data, batches, root, trigger, once)
+        except BaseException:
+            held.close()
+            raise
+    return Running(query, batches, kept, held)
+
+
+def _opened(session: SparkSession, data: object, name: str) -> Frame:
+    if isinstance(data, str | Path):
+        data = read(session, data, stream=True)
+    if not isinstance(data, DataFrame):
+        raise SourceError(
+            f"table {name!r} is no stream; give a directory, or a DataFrame of readStream"
+        )
+    if not data.isStreaming:
+        raise SourceError(
+            f"table {name!r} is a finite DataFrame; give one of readStream, or use ids.spark.sql"
+        )
+    return Frame.of(with_origin(data))
+
+
+def _only_select(script: str, frames: Tables[Frame]) -> tuple[SelectPlan, Frame]:
+    steps = list(planned(script, lambda statement: _schema(frames.of(statement))))
+    selects = [step for step in steps if isinstance(step.statement, Select)]
+    if len(steps) > len(selects):
+        raise ScriptError("SHOW and EXPLAIN answer at once", hint="run them without a stream")
+    if len(selects) != 1:
+        raise ScriptError(
+            f"a stream runs one SELECT, this script has {len(selects) or 'none'}",
+            selects[1].statement.at if selects else None,  # type: ignore[union-attr]
+            "start a stream for each, with a checkpoint and an output of its own",
+        )
+    (only,) = selects
+    assert isinstance(only.statement, Select) and only.plan is not None
+    if only.plan.final:
+        raise ScriptError(
+            "EMIT FINAL asks for the end of a stream, which has none",
+            only.statement.at,
+            "use EMIT CHANGES, or run it on files without a stream",
+        )
+    return only.plan, frames.of(only.statement)
+
+
+def _schema(frame: Frame) -> Schema:
+    return Schema(frame.kinds, frame.unsupported)
+
+
+def _step(plan: SelectPlan, frame: Frame, session: SparkSession) -> Step:
+    if isinstance(plan.window, CountWindow):
+        return CountStep(plan, frame, session)
+    high = [item.game.name for item in plan.items if item.game.degree > _HIGHEST_DEGREE]
+    if high:
+        raise ScriptError(
+            f"{high[0]} is not available over time windows on Spark",
+            hint="use ROWS, or --engine local",
+        )
+    return TimeStep(plan, frame)
+
+
+def _nowhere(_: object) -> None: ...
+
+
+def _checkpoint(place: str | Path) -> Path:
+    if "://" in str(place):
+        raise CheckpointError(f"checkpoint {place} is no folder; name one the driver can write to")
+    root = Path(place).expanduser().absolute()
+    try:
+        (root / "ids").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"cannot make checkpoint {root}: {error.strerror}") from error
+    return root
+
+
+def _snapshots(root: Path, output: Output, stream: dict[str, object]) -> Snapshots:
+    """Those of this stream, and of no other; both places are clean if it is new."""
+    snapshots = Snapshots(root / "ids")
+    if not claimed(root / "ids"):
+        output.check()
+    claim(root / "ids", stream)
+    if snapshots.latest() is not None and not (root / "spark" / "offsets").is_dir():
+        raise CheckpointError(
+            f"checkpoint {root} has lost Spark's part of it; restore it as a whole, or start anew "
+            "in another folder"
+        )
+    return snapshots
+
+
+def _begun(data: DataFrame, batches: Batches, root: Path, trigger: str | None, once: bool) -> Any:
+    writer = data.writeStream.foreachBatch(batches)
+    writer = writer.option("checkpointLocation", str(root / "spark"))
+    if once:
+        writer = writer.trigger(availableNow=True)
+    elif trigger is not None:
+        writer = writer.trigger(processingTime=trigger)
+    return writer.start()

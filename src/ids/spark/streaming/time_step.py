@@ -1,0 +1,140 @@
+"""Time windows on a stream: one Spark job a micro-batch, whose panes are added to those before.
+
+    micro-batch ─▶ panes of the rows that are not late ─▶ windows the watermark has passed
+
+An instant has its emits once the watermark has passed it, and they are those a batch over all rows
+would give, to the last bit, however the rows were split into micro-batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from ids.exact import Parts
+from ids.model.table import Kind
+from ids.model.window import TimeWindow
+from ids.plan import SelectPlan
+from ids.spark.evaluating import output_names
+from ids.spark.frames import Frame, Typed
+from ids.spark.panes import COUNT
+from ids.spark.rows import Ready
+from ids.spark.streaming.answering import answer_columns
+from ids.spark.streaming.collecting import Collector, Seen, arrow_type
+from ids.spark.streaming.intake import intake
+from ids.spark.streaming.pane_table import Panes
+from ids.spark.streaming.standing import instants, standing
+from ids.spark.streaming.step import Batch, Counts, Faults, Outcome
+from ids.spark.streaming.time_state import TimeState
+from ids.spark.streaming.widening import farther, widened
+
+__all__ = ["TimeStep"]
+
+_INTEGER_BITS = 63
+_UTC = pa.timestamp("us", "UTC")
+
+
+class TimeStep:
+    """The step of a query with a time window (see ``Step``)."""
+
+    def __init__(self, plan: SelectPlan, frame: Frame) -> None:
+        assert isinstance(plan.window, TimeWindow)
+        assert plan.window.slide is not None
+        self._plan, self._columns = plan, frame.columns
+        self._slide, self._width = plan.window.slide, plan.window.duration // plan.window.slide
+        self._keys = [frame.columns[name] for name in plan.partition_by]
+        self._collector = Collector(plan, frame)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Keys, ``emit_at``, ``n``, then the items."""
+        keys = [
+            (name, _UTC if typed.kind is Kind.TIME else arrow_type(typed))
+            for name, typed in zip(self._plan.partition_by, self._keys, strict=True)
+        ]
+        items = [(name, pa.float64()) for name in output_names(self._plan)]
+        return pa.schema([*keys, ("emit_at", _UTC), ("n", pa.int64()), *items])
+
+    def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
+        """Add the micro-batch's panes, and speak for every instant the watermark has passed."""
+        rows = intake(self._plan, self._columns, batch.data)
+        state, panes, counts = self._taken(rows, self._state(batch, rows))
+        if counts.bad:
+            on_faults(rows, counts.bad)
+        merged = state.panes.merged(panes)
+        newest = None if state.last is None else state.last - batch.lateness
+        passed = _latest(state.passed, newest)
+        emits, after = self._spoken(replace(state, passed=passed, panes=merged))
+        after.save(batch.fresh)
+        return Outcome(emits, counts, passed, len(after.panes))
+
+    def _state(self, batch: Batch, rows: Ready) -> TimeState:
+        if batch.before is not None:
+            return TimeState.load(self._plan, batch.before)
+        parts = [self._first_parts(n, typed) for n, typed in enumerate(rows.measures)]
+        return TimeState.first(self._plan, parts, [arrow_type(typed) for typed in self._keys])
+
+    def _first_parts(self, number: int, typed: Typed | None) -> Parts:
+        """Integers have a reach by their type; doubles show theirs when they come."""
+        degree = self._plan.degrees[number]
+        whole = typed is not None and typed.whole
+        parts = Parts.for_integers(_INTEGER_BITS, degree) if whole else Parts.fit(0, 0, degree)
+        assert parts is not None
+        return Parts(0, 0, 0) if typed is None else parts
+
+    def _taken(self, rows: Ready, state: TimeState) -> tuple[TimeState, Panes, Counts]:
+        """The state with parts that hold the batch's values, and the batch's panes under them."""
+        if state.raw is None:
+            seen = self._collector.survey(rows)
+            if seen.counts.rows == seen.counts.bad:
+                empty = Panes.empty([column.type for column in state.panes.keys], 0)
+                return state, replace(empty, sums=state.panes.sums[:, :0]), seen.counts
+            state = replace(self._reached(state, seen), raw=seen.raw)
+        while True:
+            panes, seen = self._collector.collect(rows, state)
+            reached = self._reached(state, seen)
+            if reached.layout == state.layout:
+                return reached, panes, seen.counts
+            # values that lie beyond the parts have come: once more, with parts that hold them
+            state = reached
+
+    def _reached(self, state: TimeState, seen: Seen) -> TimeState:
+        reaches, parts = [], []
+        for number, (before, now) in enumerate(zip(state.reaches, seen.reaches, strict=True)):
+            reach, held = farther(before, now), state.layout.parts[number]
+            if reach is not None and reach != before:
+                held = widened(self._plan, number, held, before, reach)
+            reaches.append(reach)
+            parts.append(held)
+        reached = replace(state.with_parts(self._plan, parts), reaches=tuple(reaches))
+        return replace(reached, atoms=seen.atoms, last=_latest(state.last, seen.last))
+
+    def _spoken(self, state: TimeState) -> tuple[pa.Table, TimeState]:
+        """The emits of every instant before the watermark, and the state without what they end."""
+        if state.passed is None:
+            return self.schema.empty_table(), state
+        # rows at the watermark itself may still come
+        until = (state.passed - 1) // self._slide
+        since = state.spoken
+        if since is None:
+            since = int(state.panes.pane.min(initial=until + 1)) - 1
+        if until <= since:
+            return self.schema.empty_table(), state
+        # SHAPLEY_DELTA looks back by an instant
+        windows = standing(state.panes, self._width, since, until)
+        spoken = instants(windows, since + 1, until)
+        chosen = pa.array(windows.row[spoken.window])
+        columns = [column.take(chosen) for column in state.panes.keys]
+        columns.append(pa.array(spoken.instant * self._slide))
+        columns.append(pa.array(windows.sums[state.layout.sums.index(COUNT)][spoken.window]))
+        answers = answer_columns(self._plan, state.layout, windows, spoken)
+        columns.extend(answers[name] for name in output_names(self._plan))
+        fields = zip(columns, self.schema, strict=True)
+        emits = pa.table([column.cast(field.type) for column, field in fields], schema=self.schema)
+        kept = state.panes.take(state.panes.pane > until - self._width)
+        return emits, replace(state, spoken=until, panes=kept)
+
+
+def _latest(*times: int | None) -> int | None:
+    return max((time for time in times if time is not None), default=None)

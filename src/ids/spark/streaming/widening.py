@@ -1,0 +1,78 @@
+"""Parts that grow with a stream: new levels are columns of zeros, and no sum changes.
+
+How far values reach is known only when they have come. Levels are added a whole limb at a time,
+above or below, so the bits that are there stay where they are.
+"""
+
+from __future__ import annotations
+
+from math import frexp
+
+import numpy as np
+import numpy.typing as npt
+
+from ids.errors import DataError
+from ids.exact import Parts
+from ids.model.rendering import render
+from ids.plan import SelectPlan
+from ids.spark.panes import COUNT, Layout
+
+__all__ = ["Reach", "farther", "resized", "widened"]
+
+Reach = tuple[float, float]
+Sums = npt.NDArray[np.int64]
+
+_LIMB = 28
+_MANTISSA = 53
+_LAST_BIT = -1074
+
+
+def farther(a: Reach | None, b: Reach | None) -> Reach | None:
+    """The reach, (largest, smallest but 0) magnitude, of both; None where nothing but 0 is."""
+    known = [reach for reach in (a, b) if reach is not None]
+    if not known:
+        return None
+    return max(large for large, _ in known), min(small for _, small in known)
+
+
+def widened(plan: SelectPlan, number: int, parts: Parts, before: Reach | None, now: Reach) -> Parts:
+    """Parts of a measure that hold values of reach ``now``, and all that ``parts`` held.
+
+    Where values so far were all 0 (``before`` is None) nothing needs to be held.
+    """
+    fitting = Parts.fit(*now, plan.degrees[number])
+    if fitting is None:
+        expression = plan.measures[number]
+        assert expression is not None
+        raise DataError(
+            f"values of {render(expression)!r} up to {now[0]:g} are too far from the others "
+            "in magnitude to be summed exactly; leave them out with WHERE, from a new checkpoint"
+        )
+    largest, smallest = frexp(now[0])[1], max(frexp(now[1])[1] - _MANTISSA, _LAST_BIT)
+    if before is None:
+        # room to spare goes to both ends: the next value may lie a little beyond these
+        spare = _LIMB * fitting.levels - (largest - smallest)
+        return fitting._replace(exponent=largest + spare // 2) if spare > 0 else fitting
+    above = max(0, -(-(largest - parts.exponent) // _LIMB))
+    below = max(0, -(-(parts.exponent - _LIMB * parts.levels - smallest) // _LIMB))
+    levels = parts.levels + above + below
+    return Parts(parts.exponent + _LIMB * above, levels, 2 * levels if parts.squares else 0)
+
+
+def resized(sums: Sums, old: Layout, new: Layout) -> Sums:
+    """Sums (a row for each of ``old.sums``) under the wider parts of ``new``.
+
+    Where parts were chosen anew, all sums but the counts are 0, and it does not matter where they
+    go.
+    """
+    found = dict.fromkeys(new.sums, np.zeros(sums.shape[1], np.int64))
+    rows = dict(zip(old.sums, sums, strict=True))
+    found[COUNT] = rows[COUNT]
+    for number, (before, now) in enumerate(zip(old.parts, new.parts, strict=True)):
+        above = (now.exponent - before.exponent) // _LIMB
+        for item in old.items(number):
+            moved = {item.count: item.count}
+            moved |= {item.first(k + above): item.first(k) for k in range(before.levels)}
+            moved |= {item.second(k + 2 * above): item.second(k) for k in range(before.squares)}
+            found.update({to: rows[of] for to, of in moved.items() if to in found})
+    return np.stack([found[name] for name in new.sums])

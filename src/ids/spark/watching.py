@@ -1,0 +1,58 @@
+"""Progress of a session's jobs: how many tasks are done, of how many that are known of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["watching"]
+
+_PAUSE = 0.2
+
+
+@contextmanager
+def watching(session: SparkSession, tell: Callable[[int, int], None]) -> Iterator[None]:
+    """Call ``tell`` with what is done and what there is, a few times a second, while inside.
+
+    Spark learns of stages as it goes, so the second number may grow. Spark Connect has no such
+    view of a session: there nothing is told.
+    """
+    tracker = _tracker(session)
+    if tracker is None:
+        yield
+        return
+    over = Event()
+    seen: dict[int, tuple[int, int]] = {}
+
+    def look() -> None:
+        while not over.wait(_PAUSE):
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info is not None:
+                    seen[stage] = (info.numCompletedTasks, info.numTasks)
+            for stage, (_, tasks) in seen.items():
+                if stage not in tracker.getActiveStageIds():
+                    seen[stage] = (tasks, tasks)
+            if seen:
+                done, known = map(sum, zip(*seen.values(), strict=True))
+                tell(done, known)
+
+    watcher = Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _tracker(session: SparkSession):  # type: ignore[no-untyped-def]
+    try:
+        return session.sparkContext.statusTracker()
+    except Exception:
+        return None

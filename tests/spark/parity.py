@@ -1,0 +1,49 @@
+"""The same table through the in-process reader and through Spark, as plain Python values."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from ids.engine.arrow import to_table
+from ids.source import open_table
+from ids.spark.sources import ORIGIN, read
+
+__all__ = ["in_process", "on_spark"]
+
+Columns = dict[str, tuple[str, list[Any]]]
+
+
+def in_process(path: Path) -> Columns:
+    """Column → its type and its values, with every bit of a double in sight."""
+    source = open_table(path, "t")
+    return _plain(to_table(source.read(source.schema)))
+
+
+def on_spark(spark: SparkSession, path: Path, **options: Any) -> Columns:
+    frame = read(spark, path, **options).orderBy(ORIGIN).drop(ORIGIN)
+    return _plain(frame.toArrow())
+
+
+def _plain(table: pa.Table) -> Columns:
+    return {
+        name: (str(table.field(name).type), [_bits(v) for v in _values(table.column(name))])
+        for name in table.column_names
+    }
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _bits(value: Any) -> Any:
+    if isinstance(value, float):
+        return "NaN" if value != value else struct.pack(">d", value).hex()
+    return value

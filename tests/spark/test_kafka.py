@@ -1,0 +1,128 @@
+"""Kafka in and out: against a real broker where its jars can be had, the rest without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ids.errors import SourceError
+from ids.spark.sinks import messages
+from ids.spark.sources import MALFORMED, is_kafka, packages_for, read
+from ids.spark.sources.kafka import Topic, declared, decoded
+from tests.spark.broker import SERVER, jars_of, running
+from tests.spark.kafka_jobs import MESSAGES, SCHEMA
+
+# 2024-01-01T00:00:00.5Z, and 2024-03-31 02:30:00 without a zone
+READ = [
+    ["eu", 1.5, 9007199254740993, 1704067200500000, None],
+    [None, None, None, 1711852200000000, None],
+    [None, None, None, None, "{not json"],
+    ["us", None, None, None, '{"region": "us", "latency": "slow"}'],
+    [None, None, None, None, ""],
+]
+
+
+def _jars(package: str) -> list[str]:
+    jars = jars_of(package)
+    if isinstance(jars, str):
+        pytest.skip(f"no jars of {package}: {jars}")
+    return jars
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the jobs read and wrote; the connector of another version only if one is named."""
+    connector = os.environ.get("IDS_KAFKA_CONNECTOR") or packages_for(["kafka://a/b"])[0]
+    _jars(connector)
+    jars = _jars(SERVER)
+    script = str(Path(__file__).with_name("kafka_jobs.py"))
+    with running(jars, tmp_path_factory.mktemp("kafka")) as server:
+        command = [sys.executable, script, connector, server]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@pytest.mark.slow
+def test_a_topic_is_read_as_a_batch_and_as_a_stream_alike(jobs: dict[str, Any]) -> None:
+    assert jobs["batch"] == READ
+    assert jobs["stream"] == READ
+
+
+@pytest.mark.slow
+def test_a_result_reaches_a_topic_with_its_keys(jobs: dict[str, Any]) -> None:
+    count, rows = jobs["written"]
+    assert count == 2
+    assert [value["n"] for _, value in rows] == [3, 1]
+    for key, value in rows:
+        assert key == {"region": value["region"]}
+        assert set(value) == {"region", "emit_at", "n", "phi"}
+    assert {value["emit_at"] for _, value in rows} == {
+        "2024-01-01T00:00:00.250000Z",
+        "1969-12-31T23:59:59.000000Z",
+    }
+
+
+@pytest.mark.slow
+def test_a_broker_or_a_topic_that_is_not_there_is_one_line(jobs: dict[str, Any]) -> None:
+    assert jobs["no broker"].startswith("SourceError: no Kafka broker answers")
+    assert jobs["unknown topic"].startswith("SourceError: the Kafka topic does not exist")
+
+
+def test_messages_that_are_no_such_object_are_kept_apart(spark: SparkSession) -> None:
+    rows = [(text, "t", 0, place) for place, text in enumerate(MESSAGES)]
+    sent = spark.createDataFrame(rows, "value STRING, topic STRING, partition INT, offset BIGINT")
+    table = decoded(sent, declared(SCHEMA)).orderBy("ids_origin")
+    shown = table.selectExpr("region", "latency", "hits", "unix_micros(at)", MALFORMED)
+    assert [list(row) for row in shown.collect()] == READ
+
+
+def test_a_message_is_the_json_of_its_row(spark: SparkSession) -> None:
+    result = spark.sql("SELECT 'it''s' AS `a b`, TIMESTAMP'1969-12-31 23:59:59.5Z' AS t, NULL AS n")
+    (row,) = messages(result, ["a b"]).collect()
+    assert json.loads(row.key) == {"a b": "it's"}
+    assert json.loads(row.value) == {"a b": "it's", "t": "1969-12-31T23:59:59.500000Z", "n": None}
+    (row,) = messages(result).collect()
+    assert row.key is None
+
+
+def test_the_connector_is_of_sparks_own_version(spark: SparkSession) -> None:
+    assert packages_for(["a.parquet", "b/"]) == []
+    (package,) = packages_for(["a.parquet", "kafka://h/t"])
+    assert package == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
+
+
+@pytest.mark.parametrize(
+    ("place", "servers", "options"),
+    [
+        ("kafka://h/t", "h:9092", {}),
+        ("kafka://h:1,g/t?a=b%20c&d=", "h:1,g:9092", {"a": "b c", "d": ""}),
+        ("kafka://[::1]:9093/t", "[::1]:9093", {}),
+    ],
+)
+def test_a_topic_has_servers_a_name_and_options(
+    place: str, servers: str, options: dict[str, str]
+) -> None:
+    assert is_kafka(place)
+    assert Topic.parse(place) == Topic(servers, "t", options)
+
+
+@pytest.mark.parametrize("place", ["kafka://", "kafka://h", "kafka://h/", "kafka:///t"])
+def test_a_place_without_a_topic_is_refused(place: str) -> None:
+    with pytest.raises(SourceError, match="names no topic; write kafka://host"):
+        Topic.parse(place)
+
+
+def test_a_topic_needs_a_schema_that_can_be_read(spark: SparkSession) -> None:
+    with pytest.raises(SourceError, match="declare it with --schema"):
+        read(spark, "kafka://h/t")
+    with pytest.raises(SourceError, match="cannot read the schema"):
+        read(spark, "kafka://h/t", schema="a STRNG,")

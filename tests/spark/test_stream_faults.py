@@ -1,0 +1,307 @@
+"""Whatever happens to a stream, it ends in the answer of an undisturbed run or in a clear error."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+from pyspark.sql import SparkSession
+
+from ids.errors import CheckpointError, IdsError, SourceError
+from ids.spark.streaming import Running, start
+from tests.spark.streams import PAPER, arrive, events, expected, run, source
+
+_CUTS = [40, 41, 90]
+
+
+class _Crash(BaseException):
+    """The end of the process, as far as the stream can tell."""
+
+
+@contextmanager
+def _dying_at(moment: int) -> Iterator[None]:
+    """From the given write to the disk on, nothing reaches it."""
+    real = {name: getattr(os, name) for name in ("fsync", "rename", "replace")}
+    left = moment
+
+    def dying(name: str) -> Callable[..., Any]:
+        def act(*arguments: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left <= 0:
+                raise _Crash
+            return real[name](*arguments)
+
+        return act
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in real:
+            patch.setattr(os, name, dying(name))
+        yield
+
+
+def _contents(output: Path) -> dict[str, bytes]:
+    files = [output] if output.is_file() else output.iterdir()
+    return {file.name: file.read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("output", ["out/", "out.csv/", "out.jsonl"])
+def test_a_crash_at_any_write_leaves_the_answer_of_an_undisturbed_run(
+    spark: SparkSession, tmp_path: Path, output: str
+) -> None:
+    table = events(160, 21)
+    arrive(table, tmp_path / "in", _CUTS)
+    for name in ("calm", "wild"):
+        (tmp_path / name).mkdir()
+    calm = run(
+        spark, PAPER, tmp_path / "in",
+        checkpoint=tmp_path / "calm/ck", output=f"{tmp_path}/calm/{output}",
+    )  # fmt: skip
+    crashes = 0
+    for moment in range(1, 40):
+        with _dying_at(moment):
+            try:
+                wild = run(
+                    spark, PAPER, tmp_path / "in",
+                    checkpoint=tmp_path / "wild/ck", output=f"{tmp_path}/wild/{output}",
+                )  # fmt: skip
+                break
+            except _Crash:
+                crashes += 1
+    assert crashes >= 8
+    assert _contents(tmp_path / "wild" / output) == _contents(tmp_path / "calm" / output)
+    assert wild.progress().totals == calm.progress().totals
+
+
+def test_parts_and_files_hold_the_emits(spark: SparkSession, tmp_path: Path) -> None:
+    table = events(160, 22)
+    arrive(table, tmp_path / "in", _CUTS)
+    run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")
+    assert pq.read_table(tmp_path / "out").equals(expected(PAPER, table))
+    run(spark, PAPER, tmp_path / "in", output=tmp_path / "o.csv", checkpoint=tmp_path / "ck2")
+
+    text = csv.read_csv(tmp_path / "o.csv")
+    assert text["a"].to_pylist() == expected(PAPER, table)["a"].to_pylist()
+    for wrong, fact in (("o.parquet", "give a directory"), ("none/o.csv", "no such directory")):
+        with pytest.raises(SourceError, match=fact):
+            run(spark, PAPER, tmp_path / "in", output=tmp_path / wrong, checkpoint=tmp_path / "ck3")
+    for taken in ("out/", "o.csv"):
+        with pytest.raises(SourceError, match="already"):
+            run(
+                spark,
+                PAPER,
+                tmp_path / "in",
+                output=f"{tmp_path}/{taken}",
+                checkpoint=tmp_path / "ck4",
+            )
+
+
+def test_a_checkpoint_serves_its_own_stream_only(spark: SparkSession, tmp_path: Path) -> None:
+    arrive(events(60, 23), tmp_path / "in", [30])
+    run(spark, PAPER, tmp_path / "in")
+    others = {
+        "script": PAPER.replace("premium", "free"),
+        "window": PAPER.replace("'30'", "'60'"),
+    }
+    for what, script in others.items():
+        with pytest.raises(CheckpointError, match=f"another {what}; name a new --checkpoint"):
+            run(spark, script, tmp_path / "in")
+    with pytest.raises(CheckpointError, match="another output"):
+        run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")
+    changed = events(60, 23)
+    changed = changed.set_column(3, "latency", changed["size"])
+    arrive(changed, tmp_path / "other", [])
+    with pytest.raises(CheckpointError, match="another schema"):
+        run(spark, PAPER, tmp_path / "other", checkpoint=tmp_path / "ck")
+
+
+@pytest.mark.parametrize("file", ["panes.arrow", "ids-snapshot"])
+@pytest.mark.parametrize("harm", ["bit", "half", "gone"])
+def test_a_harmed_snapshot_is_refused(
+    spark: SparkSession, tmp_path: Path, file: str, harm: str
+) -> None:
+    arrive(events(30, 24), tmp_path / "in", [])
+    run(spark, PAPER, tmp_path / "in")
+    path = tmp_path / "ck" / "ids" / "00000000" / file
+    content = path.read_bytes()
+    if harm == "gone":
+        path.unlink()
+    elif harm == "half":
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        middle = len(content) // 2
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+    with pytest.raises(CheckpointError, match=r"altered|truncated|cannot read"):
+        run(spark, PAPER, tmp_path / "in")
+
+
+def test_a_torn_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    arrive(events(60, 25), tmp_path / "in", [30])
+    run(spark, PAPER, tmp_path / "in")
+    shutil.copytree(tmp_path / "ck", tmp_path / "half")
+    shutil.rmtree(tmp_path / "half" / "spark")
+    with pytest.raises(CheckpointError, match="lost Spark's part"):
+        run(spark, PAPER, tmp_path / "in", checkpoint=tmp_path / "half")
+    shutil.rmtree(tmp_path / "ck" / "ids" / "00000001")
+    arrive(events(60, 25), tmp_path / "in", [20, 40], 2)
+    with pytest.raises(CheckpointError, match="torn"):
+        run(spark, PAPER, tmp_path / "in")
+
+
+def test_two_streams_do_not_share_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    arrive(events(30, 26), tmp_path / "in", [])
+    first = start(PAPER, checkpoint=tmp_path / "ck", events=source(spark, tmp_path / "in"))
+    try:
+        with pytest.raises(CheckpointError, match="in use"):
+            start(PAPER, checkpoint=tmp_path / "ck", events=source(spark, tmp_path / "in"))
+    finally:
+        first.stop()
+    run(spark, PAPER, tmp_path / "in")
+
+
+def _reached(running: Running, batch: int) -> None:
+    """Wait for a batch; a stream that fails or hangs ends the test."""
+    until = monotonic() + 300
+    while running.progress().batch != batch:
+        assert running.active and monotonic() < until
+        sleep(0.05)
+
+
+def _without(table: pa.Table, name: str) -> pa.Table:
+    return table.drop_columns([name])
+
+
+def _as_text(table: pa.Table, name: str) -> pa.Table:
+    column = table.column_names.index(name)
+    return table.set_column(column, name, table[name].cast(pa.string()))
+
+
+@pytest.mark.parametrize("fault", ["garbage", "missing column", "other type"])
+def test_a_file_that_does_not_fit_stops_the_stream_until_it_is_mended(
+    spark: SparkSession, tmp_path: Path, fault: str
+) -> None:
+    table = events(120, 27)
+    arrive(table.slice(0, 60), tmp_path / "in", [])
+    running = start(
+        PAPER, checkpoint=tmp_path / "ck", output=f"{tmp_path}/out/",
+        events=source(spark, tmp_path / "in"),
+    )  # fmt: skip
+    _reached(running, 0)
+    harmed = {
+        "missing column": _without(table.slice(60), "latency"),
+        "other type": _as_text(table.slice(60), "latency"),
+    }
+    place = tmp_path / "in" / "f001.parquet"
+    hidden = tmp_path / "in" / ".f001"
+    if fault == "garbage":
+        hidden.write_bytes(b"PAR1" + bytes(500))
+    else:
+        pq.write_table(harmed[fault], hidden)
+    hidden.rename(place)
+    with pytest.raises(IdsError, match=r"f001\.parquet .*write it again"):
+        running.wait()
+    arrive(table.slice(60), tmp_path / "in", [], 1)
+    again = run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")
+    assert pq.read_table(tmp_path / "out").equals(expected(PAPER, table))
+    assert again.progress().totals.rows == 120
+
+
+def test_a_full_disk_stops_the_stream_and_loses_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = events(400, 28)
+    arrive(table, tmp_path / "in", [100, 200, 300])
+    output = tmp_path / "out.csv"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    failures = 0
+    for limit in range(500, 100_000, 1_500):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        try:
+            running = run(spark, PAPER, tmp_path / "in", output=output)
+            break
+        except IdsError as error:
+            assert "cannot write" in str(error)
+            failures += 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert failures
+    calm = run(spark, PAPER, tmp_path / "in", output=tmp_path / "c.csv", checkpoint=tmp_path / "c")
+    assert output.read_bytes() == (tmp_path / "c.csv").read_bytes()
+    assert running.progress().totals == calm.progress().totals
+
+
+def test_ctrl_c_leaves_a_stream_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    table = events(160, 29)
+    arrive(table, tmp_path / "in", _CUTS)
+    running = start(
+        PAPER, checkpoint=tmp_path / "ck", output=f"{tmp_path}/out/",
+        events=source(spark, tmp_path / "in"),
+        on_progress=lambda _: os.kill(os.getpid(), signal.SIGINT),
+    )  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        running.wait()
+    assert not running.active
+    run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")
+    assert pq.read_table(tmp_path / "out").equals(expected(PAPER, table))
+
+
+_DRIVER = """
+import os, signal, sys
+from pathlib import Path
+from ids.spark.session import local_session
+from tests.spark.streams import PAPER, run
+
+left = int(sys.argv[2])
+
+def killed(real):
+    def act(*arguments):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments)
+    return act
+
+spark = local_session("local[2]")
+for name in ("fsync", "rename", "replace"):
+    setattr(os, name, killed(getattr(os, name)))
+root = Path(sys.argv[1])
+run(spark, PAPER, root / "in", output=f"{root}/out/")
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_kill_9_of_the_driver_loses_and_doubles_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = events(160, 30)
+    arrive(table, tmp_path / "in", _CUTS)
+    codes = [
+        subprocess.run(
+            [sys.executable, "-c", _DRIVER, str(tmp_path), str(moment)],
+            check=False,
+            capture_output=True,
+        ).returncode
+        for moment in (5, 12, 0)
+    ]
+    assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    run(
+        spark, PAPER, tmp_path / "in",
+        checkpoint=tmp_path / "calm", output=f"{tmp_path}/calm-out/",
+    )  # fmt: skip
+    assert _contents(tmp_path / "out") == _contents(tmp_path / "calm-out")
+    assert pq.read_table(tmp_path / "out").equals(expected(PAPER, table))

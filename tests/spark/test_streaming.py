@@ -1,0 +1,204 @@
+"""A stream's emits are a batch's emits at the instants before the watermark, to the last bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import ids
+from ids.errors import IdsError
+from ids.spark.streaming import start
+from tests.spark.streams import PAPER, arrive, events, expected, run, source
+
+_ITEMS = """
+SHAPLEY_ATTRIBUTE(SUM(latency), eu WITH (SHARE, LIFT)) AS s,
+SHAPLEY_ATTRIBUTE(AVG(latency), NOT eu OR tier = 'free' WITH (SHARE, LIFT)) AS a,
+SHAPLEY_ATTRIBUTE(VAR_POP(latency), latency > 20 AND eu WITH (SHARE, LIFT)) AS p,
+SHAPLEY_ATTRIBUTE(VAR_SAMP(latency), size < 0) AS v,
+SHAPLEY_ATTRIBUTE(COUNT(latency), eu) AS k, SHAPLEY_ATTRIBUTE(COUNT(*), eu) AS n_eu,
+SHAPLEY_ATTRIBUTE(VARIANCE(size), eu) AS w,
+SHAPLEY_DELTA(AVG(latency), eu) AS d, SHAPLEY_DELTA(SUM(size), tier = 'free') AS ds,
+SUM(latency) AS sum_l, AVG(size) AS avg_s, VAR_SAMP(latency) AS var_l, COUNT(*) AS c
+"""
+
+
+def _script(keys: str = "", where: str = "", window: str = "30", slide: str = "10") -> str:
+    partition = f"PARTITION BY {keys} " if keys else ""
+    return f"""
+    REGISTER PREDICATE eu AS (region = 'EU') ON events;
+    SELECT {_ITEMS} FROM events {where}
+    WINDOW w AS ({partition}ORDER BY event_time
+      RANGE INTERVAL '{window}' SECOND PRECEDING SLIDE INTERVAL '{slide}' SECOND) EMIT CHANGES"""
+
+
+@pytest.mark.parametrize(
+    ("script", "seed"),
+    [
+        (_script(), 1),
+        (_script(keys="tier, size % 3"), 2),
+        (_script(keys="region", where="WHERE latency > 5 OR latency IS NULL"), 3),
+        (_script(window="10"), 4),
+        (_script(keys="tier", window="60", slide="1"), 5),
+    ],
+)
+def test_any_split_into_micro_batches_gives_the_emits_of_a_batch(
+    spark: SparkSession, tmp_path: Path, script: str, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    table = events(400, seed)
+    if "size % 3" in script:
+        script = script.replace("size % 3", "third")
+        table = table.append_column("third", pa.array(rng.choice([0.5, -1.0, 2.0], 400)))
+    arrive(table, tmp_path / "in", sorted(rng.integers(0, 400, 3).tolist()))
+    running = run(spark, script, tmp_path / "in")
+    assert running.table().equals(expected(script, table))
+    totals = running.progress().totals
+    kept = 400 if "WHERE" not in script else None
+    assert (totals.late, totals.bad) == (0, 0)
+    assert kept is None or totals.rows == kept
+
+
+def test_rows_out_of_order_within_the_lateness_all_count(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = events(300, 6)
+    rng = np.random.default_rng(6)
+    jitter = rng.integers(0, 20_000_000, 300)
+    order = np.argsort(table["event_time"].cast(pa.int64()).to_numpy() + jitter, kind="stable")
+    arrive(table.take(pa.array(order)), tmp_path / "in", [60, 61, 150, 220])
+    running = run(spark, PAPER, tmp_path / "in", lateness="20 seconds")
+    assert running.table().equals(expected(PAPER, table, "20 seconds"))
+    assert running.progress().totals.late == 0
+
+
+def test_late_rows_are_dropped_and_counted_one_by_one(spark: SparkSession, tmp_path: Path) -> None:
+    table = events(200, 7)
+    times = table["event_time"].cast(pa.int64()).to_numpy()
+    newest = times[99]
+    # at the watermark itself a row is in time, a microsecond before it is late
+    moved = np.array([newest, newest - 1, newest - 2_000_001, newest - 2_000_000, 0])
+    late = table.slice(0, 5).set_column(0, "event_time", pa.array(moved, table.schema[0].type))
+    on_time = pa.concat_tables([table.slice(0, 100), late, table.slice(100)])
+    arrive(on_time, tmp_path / "in", [100, 105])
+    running = run(spark, PAPER, tmp_path / "in", lateness="2 seconds")
+    kept = pa.concat_tables([table.slice(0, 100), late.take([0, 1, 3]), table.slice(100)])
+    assert running.table().equals(expected(PAPER, kept, "2 seconds"))
+    assert running.progress().totals.late == 2
+    assert running.progress().totals.rows == 205
+
+
+def test_values_that_reach_farther_and_farther_stay_exact(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = events(240, 8)
+    size = np.repeat([0.0, 1e-6, 1.0, 1e12, 1e-9, 1e15], 40)
+    value = np.random.default_rng(8).normal(size=240) * size
+    table = table.set_column(3, "latency", pa.array(value))
+    arrive(table, tmp_path / "in", [40, 80, 120, 160, 200])
+    script = _script(window="300", slide="10").replace("latency > 20 AND ", "")
+    assert run(spark, script, tmp_path / "in").table().equals(expected(script, table))
+
+
+def test_more_than_63_predicates_and_many_atoms(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = events(300, 9)
+    items = ", ".join(
+        f"SHAPLEY_ATTRIBUTE(AVG(latency), size > {k}000000000) AS i{k}" for k in range(70)
+    )
+    script = _script().replace(_ITEMS, items)
+    arrive(table, tmp_path / "in", [100, 200])
+    want = expected(script, table)
+    assert run(spark, script, tmp_path / "in", checkpoint=tmp_path / "few").table().equals(want)
+    monkeypatch.setattr("ids.spark.streaming.collecting._FEW_SUMS", 0)
+    assert run(spark, script, tmp_path / "in", checkpoint=tmp_path / "many").table().equals(want)
+
+
+def test_a_stream_goes_on_where_it_was_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    table = events(300, 10)
+    got = []
+    for first, (a, b) in enumerate([(0, 120), (120, 130), (130, 300)]):
+        arrive(table.slice(a, b - a), tmp_path / "in", [], first)
+        got.append(run(spark, PAPER, tmp_path / "in"))
+    assert pa.concat_tables([r.table() for r in got]).equals(expected(PAPER, table))
+    assert [r.progress().totals.rows for r in got] == [120, 130, 300]
+    assert got[-1].progress().totals.emits == expected(PAPER, table).num_rows
+    again = run(spark, PAPER, tmp_path / "in")
+    assert again.table().num_rows == 0
+    assert again.progress().totals == got[-1].progress().totals
+
+
+def test_bad_rows_end_the_stream_or_are_kept_once(spark: SparkSession, tmp_path: Path) -> None:
+    table = events(200, 11)
+    latency = table["latency"].combine_chunks().to_numpy(zero_copy_only=False).copy()
+    empty = np.isnan(latency)
+    latency[[20, 150]] = [np.nan, np.inf]
+    empty[[20, 150]] = False
+    bad = table.set_column(3, "latency", pa.array(latency, mask=empty, from_pandas=False))
+    arrive(bad, tmp_path / "in", [100])
+    with pytest.raises(IdsError, match=r"NaN of 'latency' in row 21 of f000.parquet; .*--bad-rows"):
+        run(spark, PAPER, tmp_path / "in")
+    running = run(spark, PAPER, tmp_path / "in", bad_rows=tmp_path / "bad")
+    good = bad.take(np.setdiff1d(np.arange(200), [20, 150]))
+    assert running.table().equals(expected(PAPER, good))
+    assert running.progress().totals.bad == 2
+    import pyarrow.parquet as pq
+
+    kept = pa.concat_tables(
+        [pq.read_table(f) for f in sorted((tmp_path / "bad").glob("*.parquet"))]
+    )
+    assert kept["ids_reason"].to_pylist() == ["NaN of 'latency'", "an infinite value of 'latency'"]
+    assert kept["size"].to_pylist() == bad["size"].take([20, 150]).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("script", "fact"),
+    [
+        (PAPER.replace("CHANGES", "FINAL"), "EMIT FINAL"),
+        (PAPER + PAPER.split(";", 1)[1], "one SELECT, this script has 2"),
+        ("REGISTER PREDICATE eu AS (region = 'EU') ON events;", "one SELECT, this script has none"),
+        (PAPER + "SHOW PREDICATES;", "SHOW"),
+        (PAPER.replace("latency", "latensy"), "did you mean 'latency'"),
+        (PAPER.replace("AVG", "M4"), "M4"),
+    ],
+)
+def test_what_a_stream_cannot_do_is_said_before_it_starts(
+    spark: SparkSession, tmp_path: Path, script: str, fact: str
+) -> None:
+    arrive(events(10), tmp_path / "in", [])
+    with pytest.raises(IdsError, match=fact):
+        start(script, checkpoint=tmp_path / "ck", events=source(spark, tmp_path / "in"))
+    assert not (tmp_path / "ck").exists()
+
+
+def test_a_finite_table_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(IdsError, match=r"finite DataFrame; .*ids.spark.sql"):
+        start(PAPER, checkpoint=tmp_path / "ck", events=spark.createDataFrame(events(5)))
+    with pytest.raises(IdsError, match="no stream"):
+        start(PAPER, checkpoint=tmp_path / "ck", events=events(5), spark=spark)
+
+
+def test_a_folder_is_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    table = events(100, 12)
+    arrive(table, tmp_path / "in", [50])
+    running = ids.spark.start(
+        PAPER, checkpoint=tmp_path / "ck", once=True, spark=spark, events=tmp_path / "in"
+    )
+    running.wait()
+    assert running.table().equals(expected(PAPER, table))
+
+
+@pytest.mark.parametrize("where", ["", "WHERE region = 'nowhere'"])
+def test_batches_of_which_nothing_is_left(spark: SparkSession, tmp_path: Path, where: str) -> None:
+    table = events(90, 13)
+    late = table.slice(0, 20)
+    arrive(pa.concat_tables([table.slice(0, 60), late, table.slice(60)]), tmp_path / "in", [60, 80])
+    script = PAPER.replace("FROM events", f"FROM events {where}")
+    running = run(spark, script, tmp_path / "in")
+    assert running.table().equals(expected(script, table))
+    totals = running.progress().totals
+    assert (totals.rows, totals.late) == ((0, 0) if where else (110, 20))

@@ -90,8 +90,15 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     def called(*arguments: object) -> Outcome:
-        code = invoke([str(argument) for argument in arguments])
+        code = invoke([str(argument) for argument in _in_process(arguments)])
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 
     return called
+
+
+def _in_process(arguments: tuple[object, ...]) -> tuple[object, ...]:
+    """The command line itself does not depend on what runs the script: no Spark is started."""
+    if arguments[:1] != ("run",) or "--engine" in arguments:
+        return arguments
+    return (*arguments, "--engine", "local")

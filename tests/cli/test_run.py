@@ -133,8 +133,10 @@ def test_debug_shows_the_traceback_before_the_line(
     [
         (["run"], "Missing argument"),
         (["fly"], "No such command 'fly'"),
-        (["run", "q.sql", "--engine", "spark"], "'spark' is not in this version; use local"),
-        (["run", "q.sql", "--engine", "warp"], "'warp' is not known; use local"),
+        (["run", "q.sql", "--engine", "warp"], "'warp' is not known; use spark or local"),
+        (["run", "q.sql", "--engine", "local", "--stream"], "is for Spark; leave out --engine"),
+        (["run", "q.sql", "--engine", "spark", "--once"], "is for streams; add --stream"),
+        (["run", "q.sql", "--engine", "spark", "--schema", "t=a INT"], "no --table is called 't'"),
         (["run", "q.sql", "--table", "t"], "'t' is not NAME=PATH"),
         (["run", "q.sql", "--table", "t=a", "--table", "t=b"], "'t' is given twice"),
         (["run", "q.sql", "--oops"], "No such option: --oops"),
@@ -171,7 +173,7 @@ def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path, script: str) -> Non
     )
     root = Path(__file__).resolve().parents[2]
     with subprocess.Popen(
-        [sys.executable, "-c", program, "run", script],
+        [sys.executable, "-c", program, "run", script, "--engine", "local"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

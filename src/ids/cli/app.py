@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 from ids.cli.demo import demo
 from ids.cli.explain import explain
 from ids.cli.run import run
+from ids.cli.workload import workload
 
 __all__ = ["app", "invoke", "main"]
 
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(explain)
 app.command()(demo)
+app.add_typer(workload)
 
 
 def main() -> None:

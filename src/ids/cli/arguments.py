@@ -11,7 +11,18 @@ import typer
 
 from ids.errors import SourceError, closest
 
-__all__ = ["DebugOption", "ScriptArgument", "TableOption", "read_script", "read_tables"]
+__all__ = [
+    "BadRowsOption",
+    "ConfOption",
+    "DebugOption",
+    "MasterOption",
+    "SchemaOption",
+    "ScriptArgument",
+    "TableOption",
+    "read_pairs",
+    "read_script",
+    "read_tables",
+]
 
 ScriptArgument = Annotated[
     str, typer.Argument(metavar="QUERY.sql", help="The script, or - to read it from stdin.")
@@ -21,9 +32,34 @@ TableOption = Annotated[
     typer.Option(
         "--table",
         metavar="NAME=PATH",
-        help="A table of the script: a .parquet, .csv or .jsonl file, or a directory of them. "
-        "May be given several times.",
+        help="A table of the script: a .parquet, .csv or .jsonl file, a directory of them, or "
+        "kafka://HOST:PORT/TOPIC. May be given several times.",
     ),
+]
+SchemaOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--schema",
+        metavar="NAME=COLUMNS",
+        help="The columns of a table that does not say them, such as a Kafka topic of JSON "
+        "objects: events='event_time TIMESTAMP, region STRING, latency DOUBLE'.",
+    ),
+]
+BadRowsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--bad-rows",
+        metavar="DIR",
+        help="Set rows aside here that no aggregate can take, and go on without them.",
+    ),
+]
+MasterOption = Annotated[
+    str | None,
+    typer.Option("--master", metavar="URL", help="Any Spark master; local[*] by default."),
+]
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting. May be repeated."),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -49,14 +85,19 @@ def _missing(path: Path) -> str:
     return f"no such script: {path}" + (f"; {near}" if near else "")
 
 
-def read_tables(options: Iterable[str] | None) -> dict[str, str]:
-    """The paths of the tables, by name."""
-    tables: dict[str, str] = {}
+def read_pairs(options: Iterable[str] | None, flag: str, form: str = "NAME=PATH") -> dict[str, str]:
+    """What an option that may be repeated gives, by name."""
+    pairs: dict[str, str] = {}
     for option in options or ():
-        name, equals, path = option.partition("=")
-        if not (name.strip() and equals and path):
-            raise typer.BadParameter(f"{option!r} is not NAME=PATH", param_hint="--table")
-        if name.strip() in tables:
-            raise typer.BadParameter(f"{name.strip()!r} is given twice", param_hint="--table")
-        tables[name.strip()] = path
-    return tables
+        name, equals, value = option.partition("=")
+        if not (name.strip() and equals and value):
+            raise typer.BadParameter(f"{option!r} is not {form}", param_hint=flag)
+        if name.strip() in pairs:
+            raise typer.BadParameter(f"{name.strip()!r} is given twice", param_hint=flag)
+        pairs[name.strip()] = value
+    return pairs
+
+
+def read_tables(options: Iterable[str] | None) -> dict[str, str]:
+    """The places of the tables, by name."""
+    return read_pairs(options, "--table")

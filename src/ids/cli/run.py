@@ -13,12 +13,18 @@ from rich.console import Console
 
 from ids import sink
 from ids.cli.arguments import (
+    BadRowsOption,
+    ConfOption,
     DebugOption,
+    MasterOption,
+    SchemaOption,
     ScriptArgument,
     TableOption,
+    read_pairs,
     read_script,
     read_tables,
 )
+from ids.cli.on_spark import Following, Job, run_batch, run_stream
 from ids.cli.reporting import note, reporting
 from ids.cli.terminal import Bar, emit_table, is_terminal
 from ids.errors import ScriptError, UnknownNameError
@@ -39,35 +45,89 @@ def run(
             "--output",
             metavar="OUT",
             help="Where the result of the last SELECT goes: a .parquet, .csv or .jsonl file, a "
-            "directory (end it with /), or - for the terminal or a pipe.",
+            "directory (end it with /), kafka://HOST:PORT/TOPIC, or - for the terminal or a pipe.",
         ),
     ] = None,
     engine: Annotated[
-        str, typer.Option("--engine", help="What runs the script: local, in this process.")
-    ] = "local",
-    bad_rows: Annotated[
+        str, typer.Option("--engine", help="What runs the script: spark, or local in this process.")
+    ] = "spark",
+    bad_rows: BadRowsOption = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    schema: SchemaOption = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Go on as rows arrive, until interrupted.")
+    ] = False,
+    checkpoint: Annotated[
         Path | None,
         typer.Option(
-            "--bad-rows",
+            "--checkpoint",
             metavar="DIR",
-            help="Set rows aside here that no aggregate can take, and go on without them.",
+            help="Where a stream remembers how far it came; it resumes from there.",
         ),
     ] = None,
+    lateness: Annotated[
+        str | None,
+        typer.Option(
+            "--lateness",
+            metavar="SPAN",
+            help="By how much a row of a stream may be late, as in '10 seconds'; later ones are "
+            "dropped and counted. 0 by default.",
+        ),
+    ] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option("--trigger", metavar="SPAN", help="How often a stream looks for new rows."),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="With --stream: take what is there, then stop.")
+    ] = False,
     debug: DebugOption = False,
 ) -> None:
-    """Run a script over tables.
+    """Run a script over tables, on Spark or in this process.
 
     On a terminal each result is shown as a table; a pipe gets the last SELECT as CSV.
     """
-    if engine != "local":
-        known = "is not in this version" if engine == "spark" else "is not known"
-        raise typer.BadParameter(f"{engine!r} {known}; use local", param_hint="--engine")
+    if engine not in ("spark", "local"):
+        raise typer.BadParameter(
+            f"{engine!r} is not known; use spark or local", param_hint="--engine"
+        )
+    job = Job(
+        tables=read_tables(table),
+        schemas=read_pairs(schema, "--schema", "NAME=COLUMNS"),
+        conf=read_pairs(conf, "--conf", "KEY=VALUE"),
+        master=master,
+        output=None if output == "-" else output,
+        bad_rows=bad_rows,
+        debug=debug,
+    )
+    following = Following(checkpoint, lateness, trigger, once) if stream else None
+    _refuse_strangers(engine, job, stream, (checkpoint, lateness, trigger, once or None))
     with reporting(debug):
-        tables = read_tables(table)
         script = read_script(query)
-        if output not in (None, "-"):
-            sink.check(str(output))
-        _deliver(results(script, tables, bad_rows), None if output == "-" else output)
+        if job.output is not None and not job.output.startswith("kafka://") and not stream:
+            sink.check(job.output)
+        if engine == "local":
+            _deliver(results(script, job.tables, bad_rows), job.output)
+        elif following is None:
+            run_batch(script, job)
+        else:
+            run_stream(script, job, following)
+
+
+def _refuse_strangers(engine: str, job: Job, stream: bool, following: tuple[object, ...]) -> None:
+    """Options that would be passed over in silence are refused."""
+    if engine == "local" and (stream or job.master or job.conf or job.schemas):
+        raise typer.BadParameter(
+            "is for Spark; leave out --engine local",
+            param_hint="--stream, --master, --conf, --schema",
+        )
+    if not stream and any(option is not None for option in following):
+        hint = "--checkpoint, --lateness, --trigger, --once"
+        raise typer.BadParameter("is for streams; add --stream", param_hint=hint)
+    unknown = sorted(set(job.schemas) - set(job.tables))
+    if unknown:
+        raise typer.BadParameter(f"no --table is called {unknown[0]!r}", param_hint="--schema")
 
 
 def results(script: str, tables: dict[str, str], bad_rows: Path | None) -> Iterator[Result]:

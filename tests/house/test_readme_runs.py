@@ -15,7 +15,14 @@ BLOCK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 DEMO = re.compile(r"^`make demo`.*?^```text\n(?P<shown>.*?)^```", re.MULTILINE | re.DOTALL)
-DOCUMENTS = ["README.md", "docs/tour.md", "docs/games.md", "docs/language.md", "docs/numerics.md"]
+DOCUMENTS = [
+    "README.md",
+    "docs/tour.md",
+    "docs/spark.md",
+    "docs/games.md",
+    "docs/language.md",
+    "docs/numerics.md",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +55,10 @@ def test_the_python_of_a_document_runs_and_prints_what_is_shown_below_it(
 
 
 def test_the_demo_in_the_readme_is_what_the_demo_prints(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
     assert invoke(["demo"]) == 0
     printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     found = DEMO.search((ROOT / "README.md").read_text(encoding="utf-8"))

@@ -72,5 +72,5 @@ def _kill_midway(spark: SparkSession, group: int, over: Event, killed: dict[str,
 
 
 if __name__ == "__main__":
-    group = int(sys.argv[5]) if len(sys.argv) > 5 else None
-    sys.stdout.write(json.dumps(run(*sys.argv[1:5], group)))
+    master, script, data, out, *groups = sys.argv[1:]
+    sys.stdout.write(json.dumps(run(master, script, data, out, int(groups[0]) if groups else None)))

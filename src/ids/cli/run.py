@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import typer
@@ -25,6 +25,15 @@ from ids.cli.arguments import (
     read_tables,
 )
 from ids.cli.on_spark import Following, Job, run_batch, run_stream
+from ids.cli.options import (
+    CheckpointOption,
+    EngineOption,
+    LatenessOption,
+    OnceOption,
+    OutputOption,
+    StreamOption,
+    TriggerOption,
+)
 from ids.cli.reporting import note, reporting
 from ids.cli.terminal import Bar, emit_table, is_terminal
 from ids.errors import ScriptError, UnknownNameError
@@ -39,49 +48,17 @@ __all__ = ["results", "run", "show"]
 def run(
     query: ScriptArgument,
     table: TableOption = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            metavar="OUT",
-            help="Where the result of the last SELECT goes: a .parquet, .csv or .jsonl file, a "
-            "directory (end it with /), kafka://HOST:PORT/TOPIC, or - for the terminal or a pipe.",
-        ),
-    ] = None,
-    engine: Annotated[
-        str, typer.Option("--engine", help="What runs the script: spark, or local in this process.")
-    ] = "spark",
+    output: OutputOption = None,
+    engine: EngineOption = "spark",
     bad_rows: BadRowsOption = None,
     master: MasterOption = None,
     conf: ConfOption = None,
     schema: SchemaOption = None,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Go on as rows arrive, until interrupted.")
-    ] = False,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            "--checkpoint",
-            metavar="DIR",
-            help="Where a stream remembers how far it came; it resumes from there.",
-        ),
-    ] = None,
-    lateness: Annotated[
-        str | None,
-        typer.Option(
-            "--lateness",
-            metavar="SPAN",
-            help="By how much a row of a stream may be late, as in '10 seconds'; later ones are "
-            "dropped and counted. 0 by default.",
-        ),
-    ] = None,
-    trigger: Annotated[
-        str | None,
-        typer.Option("--trigger", metavar="SPAN", help="How often a stream looks for new rows."),
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="With --stream: take what is there, then stop.")
-    ] = False,
+    stream: StreamOption = False,
+    checkpoint: CheckpointOption = None,
+    lateness: LatenessOption = None,
+    trigger: TriggerOption = None,
+    once: OnceOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Run a script over tables, on Spark or in this process.

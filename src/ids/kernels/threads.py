@@ -13,7 +13,9 @@ __all__ = ["THREADS", "side_by_side"]
 _Work = TypeVar("_Work")
 _Done = TypeVar("_Done")
 
-THREADS = os.cpu_count() or 1
+# As many as there are cores, or as few as the environment grants: Spark gives a worker one.
+_granted = os.environ.get("OMP_NUM_THREADS", "")
+THREADS = int(_granted) if _granted.isdigit() and int(_granted) else os.cpu_count() or 1
 
 
 @cache

@@ -5,34 +5,48 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ids.errors import DataError, SourceError
 from ids.model.table import Kind
-from ids.spark.expressions import spell
-from ids.spark.frames import Frame, Typed
+from ids.spark.frames import Frame, Typed, quoted
 from ids.spark.rows import FAULT, Ready
 from ids.spark.sinks import write
-from ids.spark.sources import ORIGIN, with_origin
+from ids.spark.sources import ORIGIN
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = ["Aside", "refused"]
 
 _NOTES = ("ids_row", "ids_reason")
+_FILE = "ids_file"
+_NUMBER = "ids_number"
+_PIECE = (_FILE, "ids_start", "ids_piece")
+_QUERY = "ids_query"
+# A counter of Spark's has the number of its partition in the bits from 33 on.
+_ORIGIN = (
+    f"{ORIGIN}.file AS {_PIECE[0]}",
+    f"{ORIGIN}.start AS {_PIECE[1]}",
+    f"shiftright({ORIGIN}.row, 33) AS {_PIECE[2]}",
+    f"{ORIGIN}.row AS ids_place",
+)
+_NAMED = (
+    f"concat('row ', {_NUMBER}, if({_FILE} = '', '', ' of '), substring_index({_FILE}, '/', -1))"
+)
 
 
 def refused(table: str, frame: Frame, rows: Ready) -> DataError:
-    """The error for a table with bad rows; names the first in the order of the input."""
-    bad = with_origin(rows.data).filter(F.col(FAULT).isNotNull())
-    first = bad.orderBy(ORIGIN).select(FAULT, ORIGIN).first()
+    """The error for a table with bad rows; names the first in the order of the input.
+
+    Both ``frame`` and ``rows``, made of it, carry the rows' origin.
+    """
+    bad = _numbered(frame, rows).orderBy(_FILE, _NUMBER)
+    first = bad.selectExpr(FAULT, _NAMED).first()
     assert first is not None
-    reason, origin = first
-    place = f"named_struct('file', {spell(origin.file)}, 'start', {origin.start}L, 'row', "
-    before = with_origin(frame.data).filter(
-        f"{ORIGIN}.file = {spell(origin.file)} AND {ORIGIN} <= {place}{origin.row}L)"
-    )
-    where = f"row {before.count():,}" + (f" of {Path(origin.file).name}" if origin.file else "")
+    reason, where = first
     return DataError(
         f"{reason} in {table}, {where}; leave such rows out with WHERE, "
         "or set them aside with --bad-rows DIR"
@@ -43,29 +57,58 @@ def refused(table: str, frame: Frame, rows: Ready) -> DataError:
 class Aside:
     """Writes a table's bad rows to ``DIR/TABLE.parquet``, two more columns saying which and why.
 
-    Queries of one script share it: the file holds every bad row of the table once for each reason.
+    Queries of one script share it: the file holds every bad row of the table once, with the
+    reasons of all of them.
     """
 
     directory: Path
     table: str
     found: list[DataFrame] = field(default_factory=list)
 
-    def keep(self, rows: Ready) -> None:
+    def keep(self, frame: Frame, rows: Ready) -> None:
         """Set the bad rows aside; rewrites the file with those set aside before."""
-        bad = with_origin(rows.data).filter(F.col(FAULT).isNotNull())
         own = [name for name in rows.columns if name not in _NOTES]
-        where = F.expr(f"concat({ORIGIN}.file, ' ', {ORIGIN}.row)").alias("ids_row")
-        own_columns = [F.expr(_shown(rows.columns[name])).alias(name) for name in own]
-        self.found.append(bad.select(*own_columns, where, F.col(FAULT).alias("ids_reason")))
+        shown = [F.expr(_shown(rows.columns[name])).alias(name) for name in own]
+        query = F.lit(len(self.found)).alias(_QUERY)
+        self.found.append(_numbered(frame, rows).select(*shown, _FILE, _NUMBER, FAULT, query))
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SourceError(f"cannot make {self.directory}: {error.strerror}") from error
         every = self.found[0]
         for more in self.found[1:]:
-            every = every.unionByName(more)
+            every = every.unionAll(more)
         name = self.table.replace(os.sep, "_")
-        write(every.distinct().orderBy("ids_row"), self.directory / f"{name}.parquet")
+        write(_once(every, own), self.directory / f"{name}.parquet")
+
+
+def _numbered(frame: Frame, rows: Ready) -> DataFrame:
+    """The bad rows, each with its file and its number in it, from 1 on.
+
+    What a task read of a file it counted in one go. So the pieces of the files, few, are counted,
+    and a row's number is that of the rows in the pieces before its own, and its place there.
+    """
+    bad = rows.data.filter(F.col(FAULT).isNotNull()).selectExpr("*", *_ORIGIN)
+    pieces = frame.data.selectExpr(*_ORIGIN).groupBy(*_PIECE)
+    counted = pieces.agg(F.expr("count(*)").alias("ids_n"), F.expr("min(ids_place)").alias("ids_0"))
+    before = (
+        f"coalesce(sum(ids_n) OVER (PARTITION BY {_FILE} ORDER BY {_PIECE[1]}, {_PIECE[2]} "
+        "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0L) AS ids_before"
+    )
+    offsets = counted.selectExpr(*_PIECE, "ids_0", before)
+    number = F.expr("ids_before + ids_place - ids_0 + 1L").alias(_NUMBER)
+    return bad.join(F.broadcast(offsets), list(_PIECE)).select("*", number)
+
+
+def _once(every: DataFrame, own: list[str]) -> DataFrame:
+    """Each row once, in the order of the input, its reasons in the order of the queries."""
+    reasons = f"array_sort(collect_list(named_struct('q', {_QUERY}, 'reason', {FAULT})))"
+    told = f"array_join(array_distinct({reasons}.reason), '; ')"
+    values = [F.first(quoted(name)).alias(name) for name in own]
+    rows = every.groupBy(_FILE, _NUMBER).agg(*values, F.expr(told).alias(_NOTES[1]))
+    ordered = rows.orderBy(_FILE, _NUMBER)
+    named = F.expr(_NAMED).alias(_NOTES[0])
+    return ordered.select(*(quoted(name) for name in own), named, _NOTES[1])
 
 
 def _shown(typed: Typed) -> str:

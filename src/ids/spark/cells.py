@@ -96,7 +96,12 @@ def cells_of(
     for text, digit in _packed(digits, groups):
         for position, unit in enumerate(digit.names):
             units[unit] = Typed(_unit(text, digit.truths[:, position]), Kind.BOOLEAN)
-    return Cells(subjects, groups, [compiled(s, units).text for s in parted.skeletons])
+    return Cells(subjects, groups, [_truth(skeleton, units) for skeleton in parted.skeletons])
+
+
+def _truth(condition: Expression, columns: Mapping[str, Typed]) -> str:
+    """A condition as BOOLEAN, which Spark does not take NULL for."""
+    return f"cast({compiled(condition, columns).text} as boolean)"
 
 
 def _kinds(columns: Mapping[str, Typed]) -> dict[str, Kind]:
@@ -144,7 +149,7 @@ def _digits(
             subjects.append((subject, typed.text))
             yield _Digit(_ranged(factor, typed, subject), factor.truths, names)
         case Truth():
-            subjects.append((subject, compiled(factor.subject, columns).text))
+            subjects.append((subject, _truth(factor.subject, columns)))
             text = f"CASE WHEN {subject} THEN 2L WHEN NOT {subject} THEN 0L ELSE 1L END"
             yield _Digit(text, _spread(factor), names)
         case Flag():
@@ -157,7 +162,7 @@ def _digits(
         case _:
             for position, (name, unit) in enumerate(zip(names, factor.units, strict=True)):
                 condition = f"{subject}_{position}"
-                subjects.append((condition, compiled(unit, columns).text))
+                subjects.append((condition, _truth(unit, columns)))
                 text = f"CASE WHEN {condition} THEN 2L WHEN NOT {condition} THEN 0L ELSE 1L END"
                 yield _Digit(text, np.array([[0], [-1], [1]], np.int8), [name])
 

@@ -24,7 +24,7 @@ from ids.spark.cells import cells_of
 from ids.spark.evaluating import answered
 from ids.spark.expressions import spell
 from ids.spark.frames import Frame
-from ids.spark.panes import COUNT, Layout, atoms, item_sums
+from ids.spark.panes import COUNT, Layout, atoms, item_sums, refuse_high_moments
 from ids.spark.rows import FAULT, TIME, Ready, measure, ready
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def streamed_windows(
             "EMIT FINAL has no end to wait for on a stream",
             hint="write EMIT CHANGES, or run over the files as a batch",
         )
+    refuse_high_moments(plan)
     layout = Layout.of(plan, _parts(plan, ready(plan, frame), reach))
     rows = _guarded(plan, ready(plan, frame), reach)
     cells = cells_of(plan.predicates, frame.columns)

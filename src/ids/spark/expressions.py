@@ -41,6 +41,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9 _./:@+=,-]*")
 _DAY = 86_400_000_000
 _HOUR = 3_600_000_000
 _MINUTE = 60_000_000
+_BEYOND = "double('9223372036854775808')"  # 2**63
 _CHECKED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 
 
@@ -113,8 +114,25 @@ def _compare(op: str, left: Typed, right: Typed) -> str:
     if left.kind is None or right.kind is None:
         return f"({left.text} {op} {right.text})"
     if left.kind is Kind.NUMBER and left.whole != right.whole:
-        left, right = double(left), double(right)
+        return _compare_mixed(op, left, right)
     return f"({left.text} {op} {right.text})"
+
+
+def _compare_mixed(op: str, left: Typed, right: Typed) -> str:
+    """A BIGINT and a DOUBLE, exactly: not every BIGINT beyond 2**53 is a double."""
+    whole, other = (left.text, right.text) if left.whole else (right.text, left.text)
+    below, above = (-1, 1) if left.whole else (1, -1)
+    floor = f"cast(floor({other}) as bigint)"
+    sign = (
+        f"CASE WHEN {whole} IS NULL OR {other} IS NULL THEN NULL "
+        f"WHEN isnan({other}) OR {other} >= {_BEYOND} THEN {below} "
+        f"WHEN {other} < (- {_BEYOND}) THEN {above} "
+        f"WHEN {whole} < {floor} OR ({whole} = {floor} AND {other} > floor({other})) THEN {below} "
+        f"WHEN {whole} > {floor} THEN {above} ELSE 0 END"
+    )
+    if op == "<=>":
+        return f"coalesce({sign} = 0, {whole} IS NULL AND {other} IS NULL)"
+    return f"({sign} {op} 0)"
 
 
 def double(operand: Typed) -> Typed:
@@ -181,7 +199,7 @@ def _call(function: str, operand: Typed) -> Typed:
         case "ABS":
             found, whole = f"abs({text})", False
         case "FLOOR" | "CEIL":
-            found = text if operand.whole else f"{function.lower()}({text})"
+            found = text if operand.whole else _rounded(function.lower(), text)
         case "HOUR":
             found = f"pmod({floor_div(text, _HOUR)}, 24L)"
         case "MINUTE":
@@ -192,6 +210,14 @@ def _call(function: str, operand: Typed) -> Typed:
             day = f"date_from_unix_date(cast({floor_div(text, _DAY)} as int))"
             found = f"cast({function.lower()}({day}) as bigint)"
     return Typed(found, FUNCTIONS[function][1], whole)
+
+
+def _rounded(function: str, text: str) -> str:
+    """A DOUBLE as BIGINT, as Java casts it: NaN is 0, what is too large is the nearest BIGINT."""
+    return (
+        f"CASE WHEN isnan({text}) THEN 0L WHEN {text} >= {_BEYOND} THEN {2**63 - 1}L "
+        f"WHEN {text} < (- {_BEYOND}) THEN {_constant(-(2**63)).text} ELSE {function}({text}) END"
+    )
 
 
 def _negated(operand: Typed) -> str:

@@ -22,11 +22,9 @@ from ids.spark.chained import REACH, streamed_windows
 from ids.spark.counting import count_windows
 from ids.spark.failures import translated
 from ids.spark.frames import Frame
-from ids.spark.rows import Ready
+from ids.spark.rows import Ready, ready
 from ids.spark.session import session_of
-from ids.spark.sources import read
-
-_HIGHEST_DEGREE = 2
+from ids.spark.sources import read, with_origin
 
 __all__ = ["Result", "opened", "run_script", "schema_of", "sql"]
 
@@ -94,7 +92,6 @@ def run_script(
                 yield Result(statement, session.createDataFrame(shown(step)))
                 continue
             frame = frames.of(statement)
-            _refuse_high_moments(plan, statement)
             if frame.data.isStreaming:
                 table = _streamed(plan, frame, microseconds(lateness), reach)
                 yield Result(statement, table, plan.partition_by)
@@ -104,17 +101,6 @@ def run_script(
                 fresh = Aside(Path(bad_rows), statement.table)
                 aside = asides.setdefault(statement.table.lower(), fresh)
             yield _batch(statement, plan, frame, aside)
-
-
-def _refuse_high_moments(plan: SelectPlan, statement: Select) -> None:
-    """Panes keep sums and sums of squares; a count window keeps whatever a game needs."""
-    high = [item.game.name for item in plan.items if item.game.degree > _HIGHEST_DEGREE]
-    if high and not isinstance(plan.window, CountWindow):
-        raise ScriptError(
-            f"{high[0]} over a time window does not run on Spark",
-            statement.at,
-            "use ROWS, or run it in process with ids.sql or --engine local",
-        )
 
 
 def opened(session: SparkSession, data: object, name: str) -> Frame:
@@ -135,11 +121,13 @@ def schema_of(frame: Frame) -> Schema:
 def _batch(statement: Select, plan: SelectPlan, frame: Frame, aside: Aside | None) -> Result:
     set_aside = 0
 
-    def on_faults(rows: Ready, faults: int) -> None:
+    def on_faults(_: Ready, faults: int) -> None:
         nonlocal set_aside
+        # a row's place is that before WHERE
+        placed = Frame(with_origin(frame.data), frame.columns, frame.unsupported)
         if aside is None:
-            raise refused(plan.table, frame, rows)
-        aside.keep(rows)
+            raise refused(plan.table, placed, ready(plan, placed))
+        aside.keep(placed, ready(plan, placed))
         set_aside = faults
 
     answer = count_windows if isinstance(plan.window, CountWindow) else time_windows

@@ -9,6 +9,7 @@ which a session of our own has; without it a query that asks for such a column i
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import shutil
@@ -35,7 +36,8 @@ __all__ = ["local_session", "session_of"]
 
 _GIB = 1 << 30
 _LARGEST_HEAP = 4 * _GIB
-_PATIENCE = 10  # seconds for a master to take a connection
+_PATIENCE = 10  # seconds for a server to take a connection
+_CONNECT_PORT = 15002
 
 # PythonGatewayServer is named because Spark announces its level on stderr where it differs.
 _LOGGING = """\
@@ -70,7 +72,7 @@ def local_session(
     if master.startswith("sc://"):
         return _connected(master, app, conf)
     if master.startswith("spark://"):
-        _refuse_silent(master)
+        _refuse_silent(master, master.removeprefix("spark://"))
     scratch = _scratch()
     settings = {"spark.app.name": app, "spark.master": master, **_settings(scratch, log_level)}
     if packages:
@@ -152,19 +154,24 @@ def _heap() -> int:
     return min(_LARGEST_HEAP, max(_GIB, memory // 4))
 
 
-def _refuse_silent(master: str) -> None:
-    """Refuse a standalone master that nobody can connect to; Spark would try for a minute."""
-    fault = "no such address"
-    for place in master.removeprefix("spark://").split(","):
-        host, _, port = place.rpartition(":")
+def _refuse_silent(master: str, places: str, port: int | None = None) -> None:
+    """Refuse a server that takes no connection; Spark itself would try for minutes.
+
+    ``places`` is HOST:PORT, or several with commas between; ``port`` stands where none is given.
+    """
+    fault = ""
+    for place in places.split(","):
+        host, colon, number = place.rpartition(":")
+        if port is not None and (not colon or host.endswith(":")):
+            host, number = place, str(port)
+        if not host or not number.isdigit():
+            raise SetupError(f"{master} is no address; write spark://HOST:PORT or sc://HOST:PORT")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
+            socket.create_connection((host.strip("[]"), int(number)), _PATIENCE).close()
             return
-        except ValueError:
-            raise SetupError(f"{master} is no master; write spark://HOST:PORT") from None
         except OSError as error:
             fault = error.strerror or str(error)
-    raise SetupError(f"no master answers at {master}: {fault}; check its address, and that it runs")
+    raise SetupError(f"nobody answers at {master}: {fault}; check the address, and that it runs")
 
 
 def _started(settings: dict[str, str], scratch: Path, *, quiet: bool) -> SparkSession:
@@ -181,6 +188,8 @@ def _started(settings: dict[str, str], scratch: Path, *, quiet: bool) -> SparkSe
                 redirected = {"stderr": stderr} if quiet else {}
                 gateway = launch_gateway(conf, redirected)  # type: ignore[no-untyped-call]
                 SparkContext._ensure_initialized(gateway=gateway)
+            if quiet:
+                logging.getLogger().addFilter(_is_news)
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkException as error:
         raise SetupError(_fault(said.read_text(encoding="utf-8", errors="replace"))) from error
@@ -188,6 +197,11 @@ def _started(settings: dict[str, str], scratch: Path, *, quiet: bool) -> SparkSe
         if SparkContext._active_spark_context is not None:  # or the next session would be in it
             SparkContext._active_spark_context.stop()
         raise _unstarted(settings["spark.master"], error) from error
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not the tracebacks that the bridge to Java logs when Ctrl-C ends a call; it is raised too."""
+    return not str(record.msg).endswith(" while sending command.")
 
 
 def _unstarted(master: str, error: Py4JError) -> SetupError:
@@ -229,6 +243,7 @@ def _fault(said: str) -> str:
 
 
 def _connected(master: str, app: str, conf: dict[str, str]) -> SparkSession:
+    _refuse_silent(master, master.removeprefix("sc://").partition("/")[0], _CONNECT_PORT)
     try:
         builder = SparkSession.builder.remote(master).appName(app)
         for name, value in conf.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -60,8 +61,13 @@ def _settled(df: DataFrame) -> DataFrame:
 
 
 def _of_files(df: DataFrame) -> bool:
+    # over Spark Connect the refusal of a column is logged, where it is no fault
+    log = PySparkLogger.getLogger("DataFrameQueryContextLogger")
+    was, log.disabled = log.disabled, True
     try:
         found = df.select("_metadata.file_path", "_metadata.file_block_start").dtypes
     except AnalysisException:
         return False
+    finally:
+        log.disabled = was
     return [type_ for _, type_ in found] == ["string", "bigint"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -12,22 +12,16 @@ import pyarrow.parquet as pq
 
 from ids.errors import SourceError
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 __all__ = ["check_files"]
 
 
-def check_files(data: DataFrame, columns: Collection[str]) -> None:
+def check_files(checkpoint: Path, columns: Collection[str]) -> None:
     """Refuse a micro-batch with a Parquet file that is not whole, or lacks one of ``columns``.
 
-    Reads footers, of files the driver can see.
+    Reads the footers of the files that Spark's ``checkpoint`` names for the batch at work, as far
+    as the driver can see them.
     """
-    for uri in data.inputFiles():
-        parts = urlsplit(uri)
-        path = Path(unquote(parts.path))
-        if parts.scheme not in ("", "file") or path.suffix != ".parquet":
-            continue
+    for path in _arrived(checkpoint):
         try:
             names = set(pq.read_schema(path).names)
         except (OSError, pa.ArrowException) as error:
@@ -38,3 +32,19 @@ def check_files(data: DataFrame, columns: Collection[str]) -> None:
                     f"{path} does not fit the files before it: it lacks column {name!r}; "
                     "write it again"
                 )
+
+
+def _arrived(checkpoint: Path) -> Iterator[Path]:
+    """The Parquet files of the last batch in the logs of Spark's sources."""
+    for source in checkpoint.glob("sources/*"):
+        logs = [log for log in source.iterdir() if log.name.split(".")[0].isdigit()]
+        newest = max(logs, key=lambda log: int(log.name.split(".")[0]), default=None)
+        lines = [] if newest is None else newest.read_text(encoding="utf-8").splitlines()[1:]
+        entries = [json.loads(line) for line in lines if line.startswith('{"path"')]
+        # every tenth log holds those before it as well
+        last = max((entry["batchId"] for entry in entries), default=None)
+        for entry in entries:
+            parts = urlsplit(entry["path"])
+            path = Path(unquote(parts.path))
+            if entry["batchId"] == last and parts.scheme == "file" and path.suffix == ".parquet":
+                yield path

@@ -9,7 +9,7 @@ from the same snapshot with the same rows and writes the same files once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event, Lock
@@ -21,7 +21,6 @@ import pyarrow as pa
 from ids.errors import CheckpointError, IdsError, SourceError, StateError
 from ids.spark.failures import translated
 from ids.spark.rows import Ready
-from ids.spark.streaming.arrivals import check_files
 from ids.spark.streaming.aside import Aside, refuse
 from ids.spark.streaming.outputs import Output
 from ids.spark.streaming.snapshots import Snapshots
@@ -86,14 +85,14 @@ class Batches:
     def __init__(
         self,
         step: Step,
-        columns: Collection[str],
+        check: Callable[[], None],
         snapshots: Snapshots,
         output: Output,
         lateness: int,
         aside: Aside | None,
         on_progress: Callable[[Progress], None] | None,
     ) -> None:
-        self._step, self._columns = step, columns
+        self._step, self._check = step, check
         self._snapshots, self._output = snapshots, output
         self._lateness, self._aside, self._on_progress = lateness, aside, on_progress
         self._busy = Lock()
@@ -144,7 +143,7 @@ class Batches:
                 f"the checkpoint is torn: Spark goes on with batch {number}, the last snapshot is "
                 f"{latest}; restore it as a whole, or start anew in another folder"
             )
-        check_files(data, self._columns)
+        self._check()
         before = None if latest is None else self._snapshots.load(latest)
         facts: dict[str, Any] = {} if before is None else before.facts["output"]
         batch = Batch(

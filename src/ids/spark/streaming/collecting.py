@@ -69,10 +69,10 @@ class Collector:
         self._wordy = wordy_columns(plan.predicates, frame.columns)
         self._known: dict[tuple[str, ...], Cells] = {}
 
-    def survey(self, rows: Ready) -> Seen:
-        """What there is to see in the first rows of a stream; one job without a shuffle."""
+    def survey(self, rows: Ready, passed: int | None = None) -> Seen:
+        """What there is to see, without panes; one job without a shuffle."""
         cells = self._cells(())
-        data = self._timed(rows, None)
+        data = self._timed(rows, passed)
         data = data.selectExpr("*", *(f"{text} AS {name}" for name, text in cells.subjects))
         groups = [text for _, text in cells.groups]
         atom = ", ".join([*rows.keys, pane_of(self._slide), *groups])
@@ -96,10 +96,14 @@ class Collector:
         cells, layout = self._cells(state.raw or ()), state.layout
         if state.atoms * len(layout.sums) > _FEW_SUMS:
             table = panes(self._plan, sound, cells, layout)
+            count = state.atoms
             found = Panes.of(self._fetched(table, rows, layout.sums), len(self._keys))
-            return found, self._seen(seen.get, state.atoms)
-        table = atoms(self._plan, sound, cells, layout)
-        found, count = self._added(table, rows, cells, layout)
+        else:
+            table = atoms(self._plan, sound, cells, layout)
+            found, count = self._added(table, rows, cells, layout)
+        if not len(found):
+            # a plan that turns out empty forgets what it has watched
+            return found, self.survey(rows, state.passed)
         return found, self._seen(seen.get, count)
 
     def _cells(self, raw: tuple[str, ...]) -> Cells:

@@ -48,8 +48,11 @@ def claim(root: Path, stream: dict[str, object]) -> None:
     """Make the checkpoint this stream's own; refuse another's."""
     place = root / _FILE
     if not claimed(root):
-        with whole(place) as file:
-            file.write(json.dumps(stream, indent=1).encode())
+        try:
+            with whole(place) as file:
+                file.write(json.dumps(stream, indent=1).encode())
+        except OSError as error:
+            raise CheckpointError(f"cannot write checkpoint {place}: {error.strerror}") from error
         return
     try:
         known = json.loads(place.read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from ids.model.window import CountWindow, microseconds
 from ids.plan import Schema, SelectPlan, Tables, planned
 from ids.spark.failures import translated
 from ids.spark.frames import Frame
+from ids.spark.panes import refuse_high_moments
 from ids.spark.session import session_of
 from ids.spark.sources import read, with_origin
+from ids.spark.streaming.arrivals import check_files
 from ids.spark.streaming.aside import Aside
 from ids.spark.streaming.batches import Batches, Progress
 from ids.spark.streaming.count_step import CountStep
@@ -27,8 +30,6 @@ from ids.spark.streaming.step import Step
 from ids.spark.streaming.time_step import TimeStep
 
 __all__ = ["start"]
-
-_HIGHEST_DEGREE = 2  # of the power sums that panes hold
 
 
 def start(
@@ -69,7 +70,8 @@ def start(
             snapshots = _snapshots(root, target, identity(plan, frame, target.name))
             aside = None if bad_rows is None else Aside(Path(bad_rows), plan.table)
             span = microseconds(lateness)
-            batches = Batches(step, plan.columns, snapshots, target, span, aside, on_progress)
+            check = partial(check_files, root / "spark", plan.columns)
+            batches = Batches(step, check, snapshots, target, span, aside, on_progress)
             query = _begun(frame.data, batches, root, trigger, once)
         except BaseException:
             held.close()
@@ -120,12 +122,7 @@ def _schema(frame: Frame) -> Schema:
 def _step(plan: SelectPlan, frame: Frame, session: SparkSession) -> Step:
     if isinstance(plan.window, CountWindow):
         return CountStep(plan, frame, session)
-    high = [item.game.name for item in plan.items if item.game.degree > _HIGHEST_DEGREE]
-    if high:
-        raise ScriptError(
-            f"{high[0]} is not available over time windows on Spark",
-            hint="use ROWS, or --engine local",
-        )
+    refuse_high_moments(plan)
     return TimeStep(plan, frame)
 
 

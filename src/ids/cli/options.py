@@ -1,0 +1,58 @@
+"""The options of ``ids run``: where its result goes, and how a stream behaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "CheckpointOption",
+    "EngineOption",
+    "LatenessOption",
+    "OnceOption",
+    "OutputOption",
+    "StreamOption",
+    "TriggerOption",
+]
+
+OutputOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        metavar="OUT",
+        help="Where the result of the last SELECT goes: a .parquet, .csv or .jsonl file, a "
+        "directory (end it with /), kafka://HOST:PORT/TOPIC, or - for the terminal or a pipe.",
+    ),
+]
+EngineOption = Annotated[
+    str, typer.Option("--engine", help="What runs the script: spark, or local in this process.")
+]
+StreamOption = Annotated[
+    bool, typer.Option("--stream", help="Go on as rows arrive, until interrupted.")
+]
+CheckpointOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Where a stream remembers how far it came; it resumes from there.",
+    ),
+]
+LatenessOption = Annotated[
+    str | None,
+    typer.Option(
+        "--lateness",
+        metavar="SPAN",
+        help="By how much a row of a stream may be late, as in '10 seconds'; later ones are "
+        "dropped and counted. 0 by default.",
+    ),
+]
+TriggerOption = Annotated[
+    str | None,
+    typer.Option("--trigger", metavar="SPAN", help="How often a stream looks for new rows."),
+]
+OnceOption = Annotated[
+    bool, typer.Option("--once", help="With --stream: take what is there, then stop.")
+]

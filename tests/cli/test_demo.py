@@ -40,12 +40,12 @@ def test_the_demo_finds_the_planted_predicate_and_can_be_run_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: object
 ) -> None:
     for _ in range(2):
-        assert invoke(["demo", "--rows", "20000", "--out", str(tmp_path / "demo")]) == 0
+        assert invoke(["demo", "--rows", "60000", "--out", str(tmp_path / "demo")]) == 0
         captured = capsys.readouterr()
         text = " ".join(captured.out.split())
         assert "region_eu AND tier_premium accounts for it" in text
         assert re.search(r"AVG\(latency\) went from 4\d\.\d to \d\d\.\d ms", text)
-        assert "20,000 rows" in captured.err and "0 late" in captured.err
+        assert "60,000 rows" in captured.err and "0 late" in captured.err
     assert sorted(path.name for path in (tmp_path / "demo").glob("*")) == [
         "attributions",
         "candidates.parquet",

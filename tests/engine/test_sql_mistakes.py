@@ -194,18 +194,23 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
     def called(script: str, *options: str, table: str = "t.parquet") -> tuple[int, str, str]:
         Path("q.sql").write_text(script, encoding="utf-8")
+        if "--engine" not in options:
+            options = (*options, "--engine", "local")
         arguments = ["run", "q.sql", "--table", f"t={table}", "--output", "out.parquet", *options]
         return invoke(arguments), *capsys.readouterr()
 
     return called
 
 
+@pytest.mark.parametrize("engine", ["local", "spark"])
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES.keys())
 def test_a_mistake_is_one_line_code_one_and_no_output_on_the_command_line(
-    run: Run, mistake: Mistake
+    run: Run, mistake: Mistake, engine: str, request: pytest.FixtureRequest
 ) -> None:
+    if engine == "spark":
+        request.getfixturevalue("spark")
     pq.write_table(mistake.table, "t.parquet")
-    code, out, err = run(mistake.script)
+    code, out, err = run(mistake.script, "--engine", engine)
     # a file has a name of its own, and Parquet its own name for what is in a list
     message = mistake.message.replace("list<item:", "list<element:")
     for row in (1, 2, 3):

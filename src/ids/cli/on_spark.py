@@ -131,10 +131,13 @@ def _starting() -> Iterator[None]:
 
 
 def _frames(session: Session, job: Job, *, stream: bool) -> dict[str, Any]:
+    """The tables as streams, or as files with the schemas given for them."""
     from ids.spark.sources import read
 
     return {
         name: read(session, place, schema=job.schemas.get(name), stream=stream)
+        if stream or name in job.schemas
+        else place
         for name, place in job.tables.items()
     }
 

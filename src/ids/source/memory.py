@@ -14,7 +14,7 @@ from ids.model.table import Kind, Table
 from ids.source.arrow import canonical, column_data, kind_of
 from ids.source.table import refusal
 
-__all__ = ["ArrowSource", "described", "from_memory", "one_line"]
+__all__ = ["ArrowSource", "article", "described", "from_memory", "one_line"]
 
 _WAY_OUT = "give a pyarrow Table, a pandas or Polars DataFrame, a dict of arrays, or a path"
 _UNCONVERTIBLE = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -53,7 +53,7 @@ class ArrowSource:
 def described(schema: pa.Schema) -> tuple[dict[str, Kind], dict[str, str]]:
     """The columns IDS can read, and what the others are."""
     kinds = {field.name: kind_of(field.type) for field in schema}
-    others = {f.name: _article(str(f.type)) for f in schema if kinds[f.name] is None}
+    others = {f.name: article(str(f.type)) for f in schema if kinds[f.name] is None}
     return {name: kind for name, kind in kinds.items() if kind is not None}, others
 
 
@@ -83,7 +83,7 @@ def _as_arrow(data: Any, name: str) -> pa.Table:
         return data.read_all()
     if hasattr(data, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(data).read_all()
-    raise SourceError(f"table {name!r} is {_article(type(data).__name__)}; {_WAY_OUT}")
+    raise SourceError(f"table {name!r} is {article(type(data).__name__)}; {_WAY_OUT}")
 
 
 def _is_pandas(data: object) -> bool:
@@ -142,7 +142,8 @@ def _from_objects(values: Any) -> pa.Array:
         return pa.array(values, from_pandas=True)
 
 
-def _article(type_name: str) -> str:
+def article(type_name: str) -> str:
+    """A type's name with its article."""
     return ("an " if type_name[0].lower() in "aeiou" else "a ") + type_name
 
 

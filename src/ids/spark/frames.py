@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
+
 from ids.model.table import Kind
+from ids.source.memory import article
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,7 +66,7 @@ class Frame:
                 continue
             typed = _typed(field.name, field.dataType)
             if typed is None:
-                unsupported[field.name] = f"of type {field.dataType.simpleString()}"
+                unsupported[field.name] = _described(field.dataType)
             else:
                 columns[field.name] = typed
         return cls(data, columns, unsupported)
@@ -95,3 +98,13 @@ def _typed(name: str, type_: DataType) -> Typed | None:
         # a difference of two times without a zone knows no zone either
         return Typed(f"timestampdiff(MICROSECOND, {_EPOCH}, {text})", Kind.TIME)
     return None
+
+
+def _described(type_: DataType) -> str:
+    """A type IDS does not read, in the words of the in-process reader where it has them."""
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    try:
+        return article(str(to_arrow_type(type_)))
+    except PySparkException:
+        return article(type_.simpleString())

@@ -93,7 +93,8 @@ def _measured(typed: Typed) -> Typed:
     """
     if typed.kind is Kind.NUMBER and typed.whole:
         near = f"cast(least(cast({typed.text} as double), {_LARGEST}D) as bigint)"
-        text = f"if({typed.text} BETWEEN {-_EXACT}L AND {_EXACT}L, {typed.text}, {near})"
+        far = f"{typed.text} > {_EXACT}L OR {typed.text} < {-_EXACT}L"  # NULL is not far
+        text = f"if({far}, {near}, {typed.text})"
         return Typed(text, Kind.NUMBER, whole=True)
     if typed.kind is Kind.NUMBER:
         return typed

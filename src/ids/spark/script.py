@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,15 +16,16 @@ from ids.model.query import Select, Statement
 from ids.model.window import CountWindow, microseconds
 from ids.plan import Schema, SelectPlan, Tables, planned
 from ids.source import open_table
+from ids.source.folder import find_files
 from ids.spark.aside import Aside, refused
 from ids.spark.batch import time_windows
 from ids.spark.chained import REACH, streamed_windows
 from ids.spark.counting import count_windows
 from ids.spark.failures import translated
-from ids.spark.frames import Frame
+from ids.spark.frames import Frame, Typed
 from ids.spark.rows import Ready, ready
 from ids.spark.session import session_of
-from ids.spark.sources import read, with_origin
+from ids.spark.sources import is_kafka, read, with_origin
 
 __all__ = ["Result", "opened", "run_script", "schema_of", "sql"]
 
@@ -108,9 +109,18 @@ def opened(session: SparkSession, data: object, name: str) -> Frame:
     if isinstance(data, DataFrame):
         return Frame.of(data)
     if isinstance(data, str | Path):
-        return Frame.of(read(session, data))
+        return _of_files(Frame.of(read(session, data)), data, name)
     source = open_table(data, name)
     return Frame.of(session.createDataFrame(to_table(source.read(source.schema))))
+
+
+def _of_files(frame: Frame, place: str | Path, name: str) -> Frame:
+    """What the footers of Parquet files say of columns that Spark cannot tell about."""
+    if is_kafka(place) or find_files(Path(place))[0] != "parquet":
+        return frame
+    source = open_table(place, name)
+    nothing = {column: Typed("NULL", None) for column in source.untyped}
+    return replace(frame, columns=frame.columns | nothing, unsupported=dict(source.unsupported))
 
 
 def schema_of(frame: Frame) -> Schema:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pandas as pd
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pyspark.sql import DataFrame
 
 __all__ = ["drill_down", "pandas_udf_panes", "rows_window"]
@@ -29,29 +30,28 @@ def drill_down(rows: DataFrame, columns: Sequence[str], slide: str) -> DataFrame
 def pandas_udf_panes(
     rows: DataFrame, conditions: Sequence[tuple[str, str]], slide: str
 ) -> DataFrame:
-    """The same job with the predicates' signature worked out by a pandas UDF."""
+    """The same job with the predicates' signature, a bit each, worked out by a pandas UDF."""
+    names = list(dict.fromkeys(name for name, _ in conditions))
 
-    @pandas_udf("string")  # type: ignore[call-overload,untyped-decorator]
     def signature(batches: Iterator[tuple[pd.Series, ...]]) -> Iterator[pd.Series]:
         for batch in batches:
             by_name = dict(zip(names, batch, strict=True))
-            bits = [
-                by_name[name].eq(word).map({True: "1", False: "0"}) for name, word in conditions
-            ]
-            yield sum(bits[1:], start=bits[0])
+            bits = np.zeros(len(batch[0]), np.int64)
+            for place, (name, word) in enumerate(conditions):
+                bits |= by_name[name].eq(word).to_numpy().astype(np.int64) << place
+            yield pd.Series(bits)
 
-    names = list(dict.fromkeys(name for name, _ in conditions))
-    signed = rows.withColumn("signature", signature(*names))
+    signed = rows.withColumn("signature", pandas_udf(signature, "long")(*names))  # type: ignore[call-overload]
     return drill_down(signed, ["signature"], slide)
 
 
-def rows_window(rows: DataFrame, size: int) -> DataFrame:
-    """AVG over the last ``size`` rows and its part by one predicate, by Spark's own window."""
+def rows_window(rows: DataFrame, size: int, regions: Sequence[str]) -> DataFrame:
+    """Count, sum and sum of squares over the last ``size`` rows, of all and of each region."""
     frame = Window.orderBy("event_time").rowsBetween(-size + 1, 0)
-    eu = F.when(F.col("region") == "region-1", F.col("latency"))
-    return rows.select(
-        "event_time",
-        F.avg("latency").over(frame).alias("average"),
-        F.sum(eu).over(frame).alias("eu_total"),
-        F.count(eu).over(frame).alias("eu_rows"),
-    )
+    sums = []
+    for k, region in enumerate([None, *regions]):
+        latency = F.col("latency")
+        value = latency if region is None else F.when(F.col("region") == region, latency)
+        for name, one in (("n", F.count(value)), ("a", F.sum(value)), ("b", F.sum(value * value))):
+            sums.append(one.over(frame).alias(f"{name}{k}"))
+    return rows.select("event_time", *sums)

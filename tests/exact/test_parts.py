@@ -123,3 +123,16 @@ def test_the_ends_of_the_doubles_have_parts(largest: float) -> None:
         assert parts is not None
         assert joined(split(np.array([y]), parts)[0], parts.exponent) == Fraction(y)
         assert rest(np.array([y]), parts)[0] == 0.0
+
+
+@given(st.lists(st.floats(1.5, 700.0), min_size=1, max_size=30))
+def test_a_trimmed_square_is_the_whole_square(values: list[float]) -> None:
+    parts = Parts.fit(700.0, 1.5, 2)
+    assert parts is not None
+    trimmed = parts.trimmed(1.5)
+    assert trimmed.squares == parts.squares - 1
+    y = np.array(values)
+    (_, whole), (_, fewer) = split(y, parts), split(y, trimmed)
+    assert np.array_equal(whole[:-1], fewer)
+    assert not whole[-1].any()
+    assert parts.trimmed(2.0**-40) == parts

@@ -30,7 +30,8 @@ class Parts(NamedTuple):
 
     exponent  every |value| is below 2**exponent
     levels    parts of a value: every bit down to 2**(exponent - 28·levels) counts
-    squares   parts of its square: twice as many, or 0 where no square is summed
+    squares   parts of its square: twice as many, or one fewer if the last is surely 0; 0 where no
+              square is summed
     """
 
     exponent: int
@@ -51,6 +52,15 @@ class Parts(NamedTuple):
     def for_integers(cls, bits: int, degree: int) -> Parts | None:
         """Parts that hold every integer below 2**bits; the last one counts in units of 1."""
         return cls._holding(-(-bits // LIMB_BITS) * LIMB_BITS, 0, degree)
+
+    def trimmed(self, smallest: float) -> Parts:
+        """Without the last part of a square, where values of at least ``smallest`` leave it 0.
+
+        A value's last part is then a multiple of 2**14, and its square of 2**28.
+        """
+        lowest = frexp(smallest)[1] - _MANTISSA
+        spare = lowest - (self.exponent - LIMB_BITS * self.levels)
+        return self._replace(squares=self.squares - 1) if self.squares and spare >= 14 else self
 
     @classmethod
     def _holding(cls, exponent: int, lowest: int, degree: int) -> Parts | None:
@@ -85,7 +95,7 @@ def split_integer(y: Any, parts: Parts) -> tuple[list[Any], list[Any]]:
 
 
 def _with_squares(levels: list[Any], parts: Parts) -> tuple[list[Any], list[Any]]:
-    return levels, normalise(multiply(levels, levels)) if parts.squares else []
+    return levels, normalise(multiply(levels, levels))[: parts.squares] if parts.squares else []
 
 
 def rest(y: Any, parts: Parts) -> Any:

@@ -63,14 +63,14 @@ def window_of(sums: Sums, parts: Parts) -> Window:
     zero = np.zeros_like(players)
     if not sums.first:
         return Window(sums, 0.0, 0.0, _moments(players, zero, zero, [players]))
-    sums = _normalised(sums)
+    sums = _normalised(sums, parts)
     divisor = let(np.maximum(players, 1.0))
     high, low = to_pair(sums.first, -LIMB_BITS * parts.levels)
     quotient, missing = mean_of(high, low, divisor)
     central = [players, zero]
     if sums.second:
         spread = subtract(scale(sums.second, sums.count), multiply(sums.first, sums.first))
-        central.append(divide(to_pair(normalise(spread), -LIMB_BITS * parts.squares), divisor))
+        central.append(divide(to_pair(normalise(spread), -2 * LIMB_BITS * parts.levels), divisor))
     moments = _moments(players, let(high + low), let(quotient + missing), central)
     return Window(sums, quotient, missing, moments)
 
@@ -80,7 +80,7 @@ def item_of(window: Window, sums: Sums, parts: Parts) -> Item:
     members = let(numbers(sums.count, np.float64))
     if not sums.first:
         return Item(members, np.zeros_like(members), [])
-    sums = _normalised(sums)
+    sums = _normalised(sums, parts)
     high, low = to_pair(sums.first, -LIMB_BITS * parts.levels)
     deviation = [deviation_of(high, low, members, window.quotient, window.missing)]
     if sums.second:
@@ -96,7 +96,7 @@ def _second_deviation(window: Window, sums: Sums, parts: Parts) -> Any:
     exact = normalise(subtract(scale(second, whole.count), cross))
     divisor = let(np.maximum(window.moments.players, 1.0))
     # N² is a double to the bit: N is at most 2**26
-    return divide(to_pair(exact, -LIMB_BITS * parts.squares), let(divisor * divisor))
+    return divide(to_pair(exact, -2 * LIMB_BITS * parts.levels), let(divisor * divisor))
 
 
 def attribution(game: Game, window: Window, item: Item, parts: Parts) -> Attributed:
@@ -117,8 +117,10 @@ def worth(game: Game, window: Window, parts: Parts) -> tuple[Any, Any]:
     return value, window.moments.players < game.nulls
 
 
-def _normalised(sums: Sums) -> Sums:
-    return Sums(sums.count, normalise(sums.first), normalise(sums.second) if sums.second else [])
+def _normalised(sums: Sums, parts: Parts) -> Sums:
+    """Every carry taken, and the squares in units of the square of the values' unit."""
+    second = [*sums.second, *[0] * (2 * parts.levels - parts.squares)] if sums.second else []
+    return Sums(sums.count, normalise(sums.first), normalise(second) if second else [])
 
 
 def _moments(players: Any, total: Any, mean: Any, central: list[Any]) -> Moments:

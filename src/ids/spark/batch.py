@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -48,6 +49,7 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
     if known.faults:
         on_faults(rows, known.faults)
         rows = rows.sound()
+    rows = replace(rows, present=known.present)
     layout = Layout.of(plan, fit_parts(plan, rows, known))
     raw = _few_valued(frame, wordy_columns(plan.predicates, frame.columns))
     table = panes(plan, rows, cells_of(plan.predicates, frame.columns, raw), layout)
@@ -72,6 +74,7 @@ def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
             parts = Parts.for_integers(int(largest).bit_length() + 1, degree)
         else:
             parts = Parts.fit(largest, smallest, degree)
+            parts = parts and parts.trimmed(smallest)
         if parts is None:
             expression = plan.measures[number]
             assert expression is not None

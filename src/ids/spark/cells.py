@@ -38,7 +38,7 @@ from ids.spark.frames import Typed, quoted
 
 __all__ = ["Cells", "cells_of", "wordy_columns"]
 
-_MANY_WORDS = 8
+_MANY_WORDS = 16
 _WORD = 2**62  # a cell must stay a BIGINT
 _LINEAR = 8
 

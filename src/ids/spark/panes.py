@@ -149,10 +149,22 @@ def atoms(
     if cells.subjects:
         data = data.withColumns({name: F.expr(text) for name, text in cells.subjects})
     groups = {name: F.expr(text) for name, text in cells.groups}
-    measures = [measure(n) for n, typed in enumerate(rows.measures) if typed is not None]
-    kept = [F.col(name) for name in (*rows.keys, pane, *measures)]
-    data = data.select(*kept, *(column.alias(name) for name, column in groups.items()))
+    kept = [F.col(name) for name in (*rows.keys, pane)]
+    measures = [
+        _present(number, rows) for number, typed in enumerate(rows.measures) if typed is not None
+    ]
+    named = [column.alias(name) for name, column in groups.items()]
+    data = data.select(*kept, *measures, *named)
     return applied(data, program).groupBy(*rows.keys, pane, *groups).agg(*sums)
+
+
+def _present(number: int, rows: Ready) -> Column:
+    """A measure; where it is NULL nowhere Spark is told so, and need not look at every step."""
+    name, typed = measure(number), rows.measures[number]
+    if number not in rows.present or typed is None:
+        return F.col(name)
+    nothing = "0L" if typed.whole else "0.0D"
+    return F.expr(f"coalesce({name}, {nothing})").alias(name)
 
 
 def _atom_sums(program: Program, rows: Ready, number: int, parts: Parts) -> list[Column]:
@@ -164,7 +176,9 @@ def _atom_sums(program: Program, rows: Ready, number: int, parts: Parts) -> list
     value = program.column(measure(number))
     cut = split_integer if typed.whole else split
     first, second = cut(value, parts) if parts.levels else ([], [])
-    columns = [F.count(measure(number)).alias(whole.count)]
+    # counted once: where no value is missing, the players are the rows
+    counted = F.lit(1) if number in rows.present else F.col(measure(number))
+    columns = [F.count(counted).alias(whole.count)]
     for level, part in enumerate(first):
         columns.append(F.expr(f"coalesce(sum({part.text}), 0L)").alias(whole.first(level)))
     for level, part in enumerate(second):

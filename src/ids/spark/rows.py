@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
@@ -43,17 +43,18 @@ class Ready:
     columns   the table's own columns, as SQL
     keys      the key columns' names, and what they hold
     measures  what each measure holds; None for COUNT(*)
+    present   the measures that are known to be NULL nowhere
     """
 
     data: DataFrame
     columns: dict[str, Typed]
     keys: dict[str, Typed]
     measures: list[Typed | None]
+    present: frozenset[int] = frozenset()
 
     def sound(self) -> Ready:
         """Without the rows that no window can take."""
-        data = self.data.filter(F.col(FAULT).isNull())
-        return Ready(data, self.columns, self.keys, self.measures)
+        return replace(self, data=self.data.filter(F.col(FAULT).isNull()))
 
 
 def ready(plan: SelectPlan, frame: Frame) -> Ready:
@@ -122,12 +123,14 @@ class Survey:
 
     last      the last event time of any sound row, µs
     reaches   (largest, smallest but 0) magnitude of each measure, of sound rows
+    present   the measures that are NULL nowhere
     """
 
     rows: int
     faults: int
     last: int | None
     reaches: list[tuple[float, float] | None]
+    present: frozenset[int] = frozenset()
 
 
 def survey(plan: SelectPlan, rows: Ready) -> Survey:
@@ -152,6 +155,7 @@ def survey_columns(plan: SelectPlan, rows: Ready) -> list[Column]:
         value = f"if({sound}, abs(cast({measure(number)} as double)), NULL)"
         columns.append(F.expr(f"max({value})").alias(f"ids_largest{number}"))
         columns.append(F.expr(f"min(nullif({value}, 0.0D))").alias(f"ids_smallest{number}"))
+        columns.append(F.expr(f"count({measure(number)})").alias(f"ids_present{number}"))
     return columns
 
 
@@ -164,4 +168,6 @@ def surveyed(plan: SelectPlan, found: dict[str, Any]) -> Survey:
             continue
         largest = found[f"ids_largest{number}"] or 0.0
         reaches.append((largest, found[f"ids_smallest{number}"] or largest))
-    return Survey(found["ids_rows"], found["ids_faults"], found.get("ids_last"), reaches)
+    rows = found["ids_rows"]
+    present = frozenset(n for n in range(len(reaches)) if found.get(f"ids_present{n}") == rows)
+    return Survey(rows, found["ids_faults"], found.get("ids_last"), reaches, present)

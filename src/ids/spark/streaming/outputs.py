@@ -109,8 +109,10 @@ class Parts:
     def rewind(self, number: int | None, facts: Facts) -> None:  # noqa: ARG002
         self._directory.mkdir(exist_ok=True)
         for path in self._directory.iterdir():
-            found = re.fullmatch(rf"part-(\d+){re.escape(self._format.value)}", path.name)
-            if found and (number is None or int(found.group(1)) > number):
+            # a driver that was killed may have left a file it had not finished
+            name = rf"(\.?)part-(\d+){re.escape(self._format.value)}(\.\d+\.tmp)?"
+            found = re.fullmatch(name, path.name)
+            if found and (found[1] or number is None or int(found[2]) > number):
                 path.unlink()
 
     def write(self, emits: pa.Table, number: int, facts: Facts) -> Facts:

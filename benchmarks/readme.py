@@ -152,6 +152,28 @@ def _question(record: Record) -> Iterator[Line]:
                 yield Line(question, took[label], "bare Python function", bare, file)
 
 
+def _panes(record: Record) -> Iterator[Line]:
+    best = _best(record)
+    asked = f"exact pane sums of {record['rows']:,} rows on Spark, K = {record['predicates']}"
+    file = "benchmarks/bench_spark_panes.py"
+    for label in ("plain drill-down", "panes with a pandas UDF"):
+        yield Line(asked, best["exact panes"], label, best[label], file)
+
+
+def _rows(record: Record) -> Iterator[Line]:
+    best, other = _best(record), "Spark's window functions"
+    asked = f"ROWS {record['window']:,} PRECEDING over {record['rows']:,} rows on Spark"
+    file = "benchmarks/bench_spark_rows.py"
+    yield Line(asked, best["ids.spark.sql"], other, best[other], file)
+
+
+def _stream(record: Record) -> Iterator[Line]:
+    took, other = record["contenders"], "plain streaming groupBy"
+    asked = f"a micro-batch of {record['batch']:,} rows, median"
+    ours, theirs = took["ids.spark.start"]["p50_s"], took[other]["p50_s"]
+    yield Line(asked, ours, other, theirs, "benchmarks/bench_spark_stream.py")
+
+
 _READERS: dict[str, Callable[[Record], Iterator[Line]]] = {
     "slide": _slide,
     "slide_by_window": _by_window,
@@ -159,6 +181,11 @@ _READERS: dict[str, Callable[[Record], Iterator[Line]]] = {
     "slide_against_recount": _recounted,
     "continuous": _continuous,
     "question": _question,
+    "spark_panes_4": _panes,
+    "spark_panes_16": _panes,
+    "spark_panes_64": _panes,
+    "spark_rows": _rows,
+    "spark_stream": _stream,
 }
 
 

@@ -17,7 +17,7 @@ __all__ = ["RESULTS", "describe", "markdown", "measure", "write"]
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
-PACKAGES = ("ids-engine", "numpy", "numba", "pyarrow", "pandas", "polars", "duckdb")
+PACKAGES = ("ids-engine", "numpy", "numba", "pyarrow", "pandas", "polars", "duckdb", "pyspark")
 
 
 def measure(

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import ids
-from ids.errors import DataError
+from ids.errors import DataError, ScriptError
 from tests.spark.tables import events, same
 
 REGISTERED = """
@@ -125,3 +125,28 @@ def test_no_rows_give_no_emits_and_a_bad_row_is_named(spark: SparkSession) -> No
     with pytest.raises(DataError) as on_spark:
         ids.spark.sql(script, events=bad, spark=spark)
     assert str(on_spark.value) == str(in_process.value)
+
+
+def test_whole_numbers_beyond_the_doubles_count_as_the_nearest_one(spark: SparkSession) -> None:
+    values = [2**53 + 1, -(2**60) - 7, 2**62 + 3, None, 5]
+    table = pa.table(
+        {
+            "at": pa.array(range(5), pa.timestamp("us", "UTC")),
+            "x": pa.array(values, "int64"),
+        }
+    )
+    script = (
+        "SELECT SUM(x), VAR_POP(x), SHAPLEY_ATTRIBUTE(AVG(x), x > 9007199254740992) FROM t "
+        "WINDOW w AS (ORDER BY at RANGE INTERVAL '1' SECOND PRECEDING SLIDE INTERVAL '1' SECOND) "
+        "EMIT CHANGES"
+    )
+    same(ids.sql(script, t=table), ids.spark.sql(script, t=table, spark=spark).toArrow())
+
+
+def test_a_game_that_panes_cannot_hold_is_refused_at_once(spark: SparkSession) -> None:
+    with pytest.raises(ScriptError, match="M3 over a time window does not run on Spark"):
+        ids.spark.sql(
+            "SELECT M3(latency) FROM events WINDOW w AS (" + WINDOWS["sliding"] + ") EMIT CHANGES",
+            events=events(seed=1, rows=10),
+            spark=spark,
+        )

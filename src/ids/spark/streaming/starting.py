@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ids.errors import CheckpointError, ScriptError, SourceError
+from ids.errors import CheckpointError, ScriptError, SetupError, SourceError
 from ids.model.query import Select
 from ids.model.window import CountWindow, microseconds
 from ids.plan import Schema, SelectPlan, Tables, planned
@@ -58,6 +58,11 @@ def start(
     The checkpoint is a folder the driver writes to, with Spark's own checkpoint inside.
     """
     session = session_of(tables.values(), spark)
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        raise SetupError(
+            "a stream keeps its state in this process, Spark Connect would run it at the server; "
+            "use a classic session, or ids.spark.sql over a streaming DataFrame"
+        )
     with translated():
         frames = Tables(tables, lambda data, name: _opened(session, data, name))
         plan, frame = _only_select(script, frames)

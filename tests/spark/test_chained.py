@@ -67,7 +67,7 @@ def test_a_stream_emits_what_a_batch_does(
     assert stream.isStreaming
     found = drained(spark, stream, tmp_path / "checkpoint")
     expected = ids.sql(script, events=table)
-    safe = pa.compute.less(expected["emit_at"], table["event_time"][-1])  # type: ignore[attr-defined]
+    safe = pa.compute.less(expected["emit_at"], table["event_time"][-1])
     expected = expected.filter(safe)
     assert expected.num_rows > 50
     order = [("emit_at", "ascending"), *((k, "ascending") for k in found.column_names[:2])]

@@ -106,7 +106,7 @@ def test_more_predicates_than_a_word_has_bits(spark: SparkSession) -> None:
 def test_no_python_runs_in_a_time_window_query(spark: SparkSession) -> None:
     script = query(["VAR_POP(latency)"], "inline", "keyed")
     found = ids.spark.sql(script, events=spread(spark, events(seed=1, rows=100), 2, 1))
-    plan = found._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator]
+    plan = found._jdf.queryExecution().executedPlan().toString()
     assert "HashAggregate" in plan
     for node in ("Python", "Arrow", "Pandas", "UDF"):
         assert node not in plan

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Screen", "follow", "summary"]
 
-_SHOWN = 20
+_SHOWN = 10
 _TICK = 0.25
 
 
@@ -55,9 +55,10 @@ class Screen:
         """The screen as it is now."""
         with self._lock:
             status = "waiting for rows" if self._progress is None else summary(self._progress)
+            # on top, where it stays in sight when the table is higher than the screen
             lines: list[RenderableType] = [Text(status, style="dim")]
             if self._emits is not None and self._emits.num_rows:
-                lines.insert(0, emit_table(self._emits, width, last=None))
+                lines += ["", emit_table(self._emits, width, last=None)]
             return Group(*lines)
 
 

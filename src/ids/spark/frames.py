@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from ids.model.table import Kind
 from ids.source.memory import article
+from ids.spark.sources.canonical import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,11 +25,6 @@ HIDDEN = ("ids_origin", "ids_malformed")  # what our own sources put beside a ta
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
-
-
-def quoted(name: str) -> str:
-    """A column's name as Spark SQL quotes it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True, slots=True)

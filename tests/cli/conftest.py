@@ -82,8 +82,7 @@ def script(tmp_path: Path) -> str:
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a person looked at stdout, on a screen of eighty characters."""
-    for module in ("run", "demo"):
-        monkeypatch.setattr(f"ids.cli.{module}.is_terminal", lambda: True)
+    monkeypatch.setattr("ids.cli.run.is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
 
 

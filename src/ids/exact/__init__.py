@@ -1,6 +1,6 @@
 """Exact sums of any engine, and the closed forms on them: numbers in NumPy, text for Spark SQL."""
 
-from ids.exact.parts import MAX_LEVELS, Parts, outside, rest, split, split_integer
+from ids.exact.parts import MAX_LEVELS, Parts, bits_of, outside, rest, split, split_integer
 from ids.exact.sums import Item, Sums, Window, attribution, item_of, window_of, worth
 from ids.exact.symbols import Program, Symbol, let
 
@@ -13,6 +13,7 @@ __all__ = [
     "Symbol",
     "Window",
     "attribution",
+    "bits_of",
     "item_of",
     "let",
     "outside",

@@ -17,12 +17,17 @@ import numpy as np
 from ids.exact.limbs import LIMB_BITS, multiply, normalise
 from ids.games.operands import let, numbers
 
-__all__ = ["MAX_LEVELS", "Parts", "outside", "rest", "split", "split_integer"]
+__all__ = ["MAX_LEVELS", "Parts", "bits_of", "outside", "rest", "split", "split_integer"]
 
 MAX_LEVELS = 8
 _MANTISSA = 53
 _SMALLEST = -1000  # below this exponent 2**-exponent would leave the doubles
 _LAST_BIT = -1074  # no double has a bit below this one
+
+
+def bits_of(largest: float, smallest: float) -> tuple[int, int]:
+    """Exponents that enclose the bits of values of these magnitudes: above all, at the lowest."""
+    return frexp(largest)[1], max(frexp(smallest)[1] - _MANTISSA, _LAST_BIT)
 
 
 class Parts(NamedTuple):
@@ -46,7 +51,7 @@ class Parts(NamedTuple):
         """
         if largest == 0.0:
             return cls._holding(0, 0, degree)
-        return cls._holding(frexp(largest)[1], frexp(smallest)[1] - _MANTISSA, degree)
+        return cls._holding(*bits_of(largest, smallest), degree)
 
     @classmethod
     def for_integers(cls, bits: int, degree: int) -> Parts | None:
@@ -58,7 +63,7 @@ class Parts(NamedTuple):
 
         A value's last part is then a multiple of 2**14, and its square of 2**28.
         """
-        lowest = frexp(smallest)[1] - _MANTISSA
+        _, lowest = bits_of(smallest, smallest)
         spare = lowest - (self.exponent - LIMB_BITS * self.levels)
         return self._replace(squares=self.squares - 1) if self.squares and spare >= 14 else self
 
@@ -67,7 +72,7 @@ class Parts(NamedTuple):
         if degree == 0:
             return cls(0, 0, 0)
         exponent = max(exponent, _SMALLEST)
-        levels = max(1, -(-(exponent - max(lowest, _LAST_BIT)) // LIMB_BITS))
+        levels = max(1, -(-(exponent - lowest) // LIMB_BITS))
         if levels > MAX_LEVELS:
             return None
         return cls(exponent, levels, 2 * levels if degree > 1 else 0)

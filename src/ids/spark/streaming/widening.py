@@ -6,13 +6,12 @@ above or below, so the bits that are there stay where they are.
 
 from __future__ import annotations
 
-from math import frexp
-
 import numpy as np
 import numpy.typing as npt
 
 from ids.errors import DataError
-from ids.exact import Parts
+from ids.exact import Parts, bits_of
+from ids.exact.limbs import LIMB_BITS
 from ids.model.rendering import render
 from ids.plan import SelectPlan
 from ids.spark.panes import COUNT, Layout
@@ -21,10 +20,6 @@ __all__ = ["Reach", "farther", "resized", "widened"]
 
 Reach = tuple[float, float]
 Sums = npt.NDArray[np.int64]
-
-_LIMB = 28
-_MANTISSA = 53
-_LAST_BIT = -1074
 
 
 def farther(a: Reach | None, b: Reach | None) -> Reach | None:
@@ -48,15 +43,15 @@ def widened(plan: SelectPlan, number: int, parts: Parts, before: Reach | None, n
             f"values of {render(expression)!r} up to {now[0]:g} are too far from the others "
             "in magnitude to be summed exactly; leave them out with WHERE, from a new checkpoint"
         )
-    largest, smallest = frexp(now[0])[1], max(frexp(now[1])[1] - _MANTISSA, _LAST_BIT)
+    largest, smallest = bits_of(*now)
     if before is None:
         # room to spare goes to both ends: the next value may lie a little beyond these
-        spare = _LIMB * fitting.levels - (largest - smallest)
+        spare = LIMB_BITS * fitting.levels - (largest - smallest)
         return fitting._replace(exponent=largest + spare // 2) if spare > 0 else fitting
-    above = max(0, -(-(largest - parts.exponent) // _LIMB))
-    below = max(0, -(-(parts.exponent - _LIMB * parts.levels - smallest) // _LIMB))
+    above = max(0, -(-(largest - parts.exponent) // LIMB_BITS))
+    below = max(0, -(-(parts.exponent - LIMB_BITS * parts.levels - smallest) // LIMB_BITS))
     levels = parts.levels + above + below
-    return Parts(parts.exponent + _LIMB * above, levels, 2 * levels if parts.squares else 0)
+    return Parts(parts.exponent + LIMB_BITS * above, levels, 2 * levels if parts.squares else 0)
 
 
 def resized(sums: Sums, old: Layout, new: Layout) -> Sums:
@@ -69,7 +64,7 @@ def resized(sums: Sums, old: Layout, new: Layout) -> Sums:
     rows = dict(zip(old.sums, sums, strict=True))
     found[COUNT] = rows[COUNT]
     for number, (before, now) in enumerate(zip(old.parts, new.parts, strict=True)):
-        above = (now.exponent - before.exponent) // _LIMB
+        above = (now.exponent - before.exponent) // LIMB_BITS
         for item in old.items(number):
             moved = {item.count: item.count}
             moved |= {item.first(k + above): item.first(k) for k in range(before.levels)}

@@ -33,8 +33,9 @@ from ids.model.table import ColumnData, Kind
 from ids.predicates.factors import Dictionary, Factor, Flag, Range, Truth, null_of
 from ids.predicates.splitting import split
 from ids.predicates.vector import objects
-from ids.spark.expressions import compiled, spell
+from ids.spark.expressions import compiled
 from ids.spark.frames import Typed, quoted
+from ids.spark.sources.canonical import spell
 
 __all__ = ["Cells", "cells_of", "wordy_columns"]
 

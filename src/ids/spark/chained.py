@@ -22,10 +22,10 @@ from ids.plan import SelectPlan
 from ids.spark.batch import named_output
 from ids.spark.cells import cells_of
 from ids.spark.evaluating import answered
-from ids.spark.expressions import spell
 from ids.spark.frames import Frame
 from ids.spark.panes import COUNT, Layout, atoms, item_sums, refuse_high_moments
 from ids.spark.rows import FAULT, TIME, Ready, measure, ready
+from ids.spark.sources.canonical import spell
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

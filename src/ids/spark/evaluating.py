@@ -10,9 +10,9 @@ from ids.model.query import ItemKind
 from ids.model.scale import MAX_ROWS
 from ids.plan import PlannedItem, SelectPlan
 from ids.spark.answers import Answers
-from ids.spark.expressions import spell
 from ids.spark.frames import quoted
 from ids.spark.panes import COUNT, Layout, applied
+from ids.spark.sources.canonical import spell
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

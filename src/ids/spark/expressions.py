@@ -7,7 +7,6 @@ time zone nor the way it reads string literals matters.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from math import isinf, isnan
@@ -34,10 +33,10 @@ from ids.predicates.instants import microseconds_of
 from ids.predicates.kinds import FUNCTIONS
 from ids.predicates.vector import exact_number
 from ids.spark.frames import Typed
+from ids.spark.sources.canonical import spell
 
-__all__ = ["compiled", "double", "floor_div", "spell"]
+__all__ = ["compiled", "double", "floor_div"]
 
-_PLAIN = re.compile(r"[A-Za-z0-9 _./:@+=,-]*")
 _DAY = 86_400_000_000
 _HOUR = 3_600_000_000
 _MINUTE = 60_000_000
@@ -242,10 +241,3 @@ def _constant(value: Value) -> Typed:
     if isnan(number) or isinf(number):
         return Typed(f"double('{number}')", Kind.NUMBER)
     return Typed(f"double('{number!r}')", Kind.NUMBER)
-
-
-def spell(text: str) -> str:
-    """A text constant; anything out of the ordinary goes as bytes, which nothing can misread."""
-    if _PLAIN.fullmatch(text):
-        return f"'{text}'"
-    return f"decode(unhex('{text.encode().hex()}'), 'UTF-8')"

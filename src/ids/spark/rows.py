@@ -10,9 +10,10 @@ from pyspark.sql import functions as F
 from ids.model.rendering import render
 from ids.model.table import Kind
 from ids.plan import SelectPlan
-from ids.spark.expressions import compiled, spell
+from ids.spark.expressions import compiled
 from ids.spark.frames import Frame, Typed
 from ids.spark.sources import MALFORMED
+from ids.spark.sources.canonical import spell
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

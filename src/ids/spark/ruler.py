@@ -13,8 +13,8 @@ from math import isfinite
 from typing import Any
 
 from ids.model.table import Kind
-from ids.spark.expressions import spell
 from ids.spark.frames import Typed
+from ids.spark.sources.canonical import spell
 
 __all__ = ["BUCKETS", "Ruler"]
 

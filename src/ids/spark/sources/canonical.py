@@ -5,12 +5,15 @@ No expression here asks for the session's time zone: what has no zone is UTC, in
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-__all__ = ["canonical", "floored", "instant", "quoted", "text_literal", "typed", "zoned_instant"]
+__all__ = ["canonical", "floored", "instant", "quoted", "spell", "typed", "zoned_instant"]
 
+_PLAIN = re.compile(r"[A-Za-z0-9 _./:@+=,-]*")
 _EPOCH = "TIMESTAMP'1970-01-01 00:00:00Z'"
 _EPOCH_NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType)
@@ -26,18 +29,15 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def text_literal(text: str) -> str:
-    """A text as Spark SQL spells it: code points escaped, so that no setting reads it otherwise.
+def spell(text: str) -> str:
+    """A text constant; anything out of the ordinary goes as bytes, which nothing can misread.
 
-    >>> text_literal("it's")
-    "'it\\\\u0027s'"
+    >>> spell("EU-West"), spell("it's")
+    ("'EU-West'", "decode(unhex('69742773'), 'UTF-8')")
     """
-    return "'" + "".join(c if c.isalnum() or c in " ._-/" else _escaped(c) for c in text) + "'"
-
-
-def _escaped(character: str) -> str:
-    point = ord(character)
-    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+    if _PLAIN.fullmatch(text):
+        return f"'{text}'"
+    return f"decode(unhex('{text.encode().hex()}'), 'UTF-8')"
 
 
 def instant(sql: str) -> str:

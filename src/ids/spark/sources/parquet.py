@@ -21,7 +21,7 @@ from ids.model.table import Kind
 from ids.source.arrow import kind_of
 from ids.source.files import FileSource
 from ids.source.parts import ParquetPart
-from ids.spark.sources.canonical import floored, quoted, text_literal, typed
+from ids.spark.sources.canonical import floored, quoted, spell, typed
 from ids.spark.sources.locating import Location
 from ids.spark.sources.origin import ORIGIN, name_origin
 
@@ -128,7 +128,7 @@ def _timestamp(name: str, column: pq.ColumnSchema, nanos: bool) -> _Stored:
 
 def _refused(name: str, why: str, sql_type: str) -> str:
     """A column that ends the query which asks for it, and only that."""
-    return f"CAST(raise_error({text_literal(f'column {name!r} {why}')}) AS {sql_type})"
+    return f"CAST(raise_error({spell(f'column {name!r} {why}')}) AS {sql_type})"
 
 
 def _largest(footer: pq.FileMetaData, leaf: int) -> int:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ids.errors import SourceError
-from ids.spark.sources.canonical import quoted, text_literal, zoned_instant
+from ids.spark.sources.canonical import quoted, spell, zoned_instant
 from ids.spark.sources.locating import Location
 from ids.spark.sources.origin import LATER, ORIGIN, name_origin
 from ids.spark.sources.sampling import Sampled, sample
@@ -134,7 +134,7 @@ def _value(name: str, sql: str) -> str:
     if sql == "STRING":
         return text
     value = zoned_instant(text) if sql == "TIMESTAMP" else f"try_cast({text} AS {sql})"
-    before = text_literal(f"column {name!r} of ")
-    after = text_literal(f", which is not {_KINDS[sql]}; mend it, or declare the column STRING")
+    before = spell(f"column {name!r} of ")
+    after = spell(f", which is not {_KINDS[sql]}; mend it, or declare the column STRING")
     fault = f"concat({before}, _metadata.file_name, ' holds ', {text}, {after})"
     return f"IF({text} IS NULL, NULL, coalesce({value}, CAST(raise_error({fault}) AS {sql})))"

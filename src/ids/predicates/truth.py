@@ -37,7 +37,7 @@ from ids.predicates.vector import (
     to_kleene,
 )
 
-__all__ = ["kleene", "measure", "truth", "vector"]
+__all__ = ["holds", "kleene", "measure", "truth", "vector"]
 
 # Kleene's -1, 0, 1 (FALSE, NULL, TRUE), shifted by one, to the truth everyone else sees.
 _TRUTH = np.array([0, -1, 1], np.int8)
@@ -47,6 +47,12 @@ def truth(expression: Expression, table: Table) -> npt.NDArray[np.int8]:
     """1 TRUE, 0 FALSE, -1 NULL for each row. O(nodes * rows), text O(words) more."""
     shifted = kleene(expression, table) + np.int8(1)
     return spread(_TRUTH[shifted], table.rows)
+
+
+def holds(expression: Expression, table: Table) -> Mask:
+    """Where a condition is TRUE: what ``truth`` gives, less the difference of FALSE and NULL."""
+    held: Mask = spread(kleene(expression, table) > 0, table.rows)
+    return held
 
 
 def measure(

@@ -10,7 +10,7 @@ from ids.kernels.compiling import compiled
 from ids.kernels.digits import accumulate
 from ids.kernels.wide import add_words
 
-__all__ = ["add_delta", "add_rows", "apply_signed", "merge_summaries", "slide"]
+__all__ = ["add_delta", "add_rows", "add_summary", "apply_signed", "merge_summaries", "slide"]
 
 
 @compiled()
@@ -49,7 +49,8 @@ def slide(summaries, atom, digits, window, centre, layout):
 
 
 @njit
-def _add_summary(total, summary, layout):
+def add_summary(total, summary, layout):
+    """``total += summary``, both int64[words]."""
     plain = 1 + len(layout[0])
     for w in range(plain):
         total[w] += summary[w]
@@ -64,7 +65,7 @@ def _add_summary(total, summary, layout):
 def merge_summaries(summaries, chosen, layout, total):
     """Merge before evaluating: add the chosen summaries into ``total`` (int64[words])."""
     for k in range(len(chosen)):
-        _add_summary(total, summaries[chosen[k]], layout)
+        add_summary(total, summaries[chosen[k]], layout)
 
 
 @compiled()
@@ -80,15 +81,15 @@ def add_delta(delta, atoms, holds, layout, summaries, marginals, window):
     """
     for t in range(len(atoms)):
         atom = atoms[t]
-        _add_summary(summaries[atom], delta[t], layout)
-        _add_summary(window, delta[t], layout)
+        add_summary(summaries[atom], delta[t], layout)
+        add_summary(window, delta[t], layout)
         for k in range(holds.shape[1]):
             if holds[atom, k]:
-                _add_summary(marginals[k], delta[t], layout)
+                add_summary(marginals[k], delta[t], layout)
 
 
 @compiled()
 def add_rows(total, delta, layout):
     """``total += delta`` row by row, both int64[t, words]."""
     for t in range(len(delta)):
-        _add_summary(total[t], delta[t], layout)
+        add_summary(total[t], delta[t], layout)

@@ -50,8 +50,15 @@ class Scale:
     @property
     def words(self) -> int:
         """64-bit words of one summary: count, digit sums, products of digits, higher powers."""
-        digits, pairs, powers, words = self.layout
-        return 1 + len(digits) + 2 * len(pairs) + len(powers) * len(words)
+        return _words(self.digits, self.degree)
+
+    def up_to(self, degree: int) -> tuple[Layout, int]:
+        """The layout and the words of the sums that a game of this degree needs.
+
+        Powers of 3 and more are as wide as the highest of them: all are taken, or none.
+        """
+        least = self.degree if degree > 2 else min(degree, self.degree)
+        return _layout(self.digits, least), _words(self.digits, least)
 
 
 @cache
@@ -61,3 +68,9 @@ def _layout(digits: int, degree: int) -> Layout:
     bits = degree * (DIGIT_BITS * digits + 1) + MAX_ROWS.bit_length()
     words = bits // 64 + 1 if powers else 0
     return (0,) * digits, (0,) * pairs, (0,) * powers, (0,) * words
+
+
+@cache
+def _words(digits: int, degree: int) -> int:
+    each, pairs, powers, words = _layout(digits, degree)
+    return 1 + len(each) + 2 * len(pairs) + len(powers) * len(words)

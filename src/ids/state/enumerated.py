@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ids.kernels.scatter import add_rows
 from ids.model.expression import Expression
 from ids.model.table import Table
-from ids.predicates.truth import truth
+from ids.predicates.truth import holds
 from ids.state.summaries import Summaries
 
 __all__ = ["Enumerated"]
@@ -39,7 +39,7 @@ class Enumerated:
         """Which targets hold on each row. O(rows · targets)."""
         held = np.zeros((table.rows, len(self.targets)), np.bool_)
         for t, target in enumerate(self.targets):
-            held[:, t] = truth(target, table) == 1
+            held[:, t] = holds(target, table)
         return self.pack(held)
 
     @staticmethod

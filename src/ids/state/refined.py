@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ids.model.expression import Expression
 from ids.model.table import ColumnData, Kind, Table
 from ids.predicates.refinement import Refinement
-from ids.predicates.truth import truth
+from ids.predicates.truth import holds
 from ids.state.summaries import Summaries
 
 __all__ = ["Refined"]
@@ -101,7 +101,7 @@ class Refined:
     def judge(self, conditions: Sequence[Expression]) -> npt.NDArray[np.bool_]:
         """bool[width, conditions]: which conditions over registered names hold on each atom."""
         table = self._atoms_as_rows(np.arange(self.width))
-        return np.stack([truth(c, table) == 1 for c in conditions], axis=1)
+        return np.stack([holds(c, table) for c in conditions], axis=1)
 
     def _atoms_as_rows(self, atoms: Words) -> Table:
         truths = self.refinement.truths[atoms]
@@ -120,6 +120,6 @@ class Refined:
         if known is None:
             if len(self._members) >= _MOST:
                 self._members.clear()
-            held = truth(condition, self._atoms_as_rows(self.live)) == 1
+            held = holds(condition, self._atoms_as_rows(self.live))
             known = self._members[condition] = self.live[held]
         return known

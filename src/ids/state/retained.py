@@ -6,7 +6,7 @@ nobody registered can still be put to the rows, and the refinement can be rebuil
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ class Retained:
         self._codes: dict[str, dict[str, int]] = {
             name: {} for name, kind in kinds.items() if kind is Kind.TEXT
         }
+        self._spelled: dict[str, npt.NDArray[np.object_]] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -111,23 +112,53 @@ class Retained:
             used, place = np.unique(held, return_inverse=True)
             words = [*codes]
             self._codes[name] = {words[code]: c for c, code in enumerate(used)}
+            self._spelled.pop(name, None)
             self.rows.put(f"value {name}", place.ravel().astype(np.int32))
 
-    def table(self) -> Table:
-        """The raw columns of the rows inside, as views."""
+    def table(self, names: Collection[str] | None = None) -> Table:
+        """The raw columns of the rows inside (or those named), as views."""
         columns = {}
         for name, kind in self.kinds.items():
-            if f"value {name}" not in self.rows:
+            if f"value {name}" not in self.rows or not (names is None or name in names):
                 continue
-            dictionary = None
-            if kind is Kind.TEXT:
-                # never empty, so that the code under a NULL is in range
-                dictionary = np.array([*self._codes[name]] or [""], dtype=object)
+            dictionary = self._words(name) if kind is Kind.TEXT else None
             valid = self.rows[f"valid {name}"].astype(np.bool_, copy=False)
             columns[name] = ColumnData(
                 kind, self.rows[f"value {name}"], None if valid.all() else valid, dictionary
             )
         return Table(columns, len(self))
+
+    def take(self, places: npt.NDArray[np.int64], names: Collection[str]) -> Table:
+        """The raw columns named, of the rows at these places alone. O(places)."""
+        columns = {}
+        for name in names:
+            kind = self.kinds[name]
+            valid = self.rows[f"valid {name}"][places].astype(np.bool_, copy=False)
+            columns[name] = ColumnData(
+                kind, self.rows[f"value {name}"][places], None if valid.all() else valid,
+                self._words(name) if kind is Kind.TEXT else None,
+            )  # fmt: skip
+        return Table(columns, len(places))
+
+    def codes(self, name: str) -> dict[str, int]:
+        """The codes of a text column's words; another dictionary once codes change their meaning.
+
+        To be read: it grows as words come, and each keeps its code.
+        """
+        return self._codes[name]
+
+    def _words(self, name: str) -> npt.NDArray[np.object_]:
+        """The words by their codes, made anew only when there are more of them.
+
+        Never empty, so that the code under a NULL is in range.
+        """
+        codes = self._codes[name]
+        if not codes:
+            return np.array([""], dtype=object)
+        words = self._spelled.get(name)
+        if words is None or len(words) < len(codes):
+            words = self._spelled[name] = np.array([*codes], dtype=object)
+        return words
 
     def find(self, table: Table) -> npt.NDArray[np.int64] | None:
         """Places of rows equal to these, each taken once, oldest first; None if one is missing."""
@@ -161,6 +192,7 @@ class Retained:
     def adopt(self, dictionaries: Mapping[str, Sequence[str]], arrays: Mapping[str, Array]) -> None:
         """Take the place of a retained window that was written to a checkpoint."""
         self._codes = {n: {w: c for c, w in enumerate(words)} for n, words in dictionaries.items()}
+        self._spelled.clear()
         self.rows.replace(arrays)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ __all__ = [
     "fit_column",
     "grid",
     "lowest_bit",
+    "magnify",
     "reach_bits",
     "rescale",
     "spans",
@@ -205,6 +207,16 @@ def rescale(summaries: Words, old: Scale, new: Scale) -> Words:
             row[after : after + width] = _words(power, width)
         start, after = start + len(old.layout[3]), after + width
     return moved
+
+
+def magnify(summary: Words, scale: Scale, times: Fraction) -> Words:
+    """A summary of some rows for as many ``times`` over: every sum rounded to a whole number."""
+    digits, pairs, powers, width = (len(part) for part in scale.layout)
+    widths = [1] * (1 + digits) + [2] * pairs + [width] * powers
+    found: list[int] = []
+    for words in widths:
+        found += _words(round(_joined(summary, len(found), words) * times), words)
+    return np.array(found, np.int64)
 
 
 def _pairs(scale: Scale) -> dict[tuple[int, int], int]:

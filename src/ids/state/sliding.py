@@ -21,9 +21,13 @@ class Sliding:
 
     The live rows move to the front when the tail meets the end; there is a quarter of room to
     spare, so a row is moved four times in its life at the most.
+
+    ``first`` is the number of the oldest live row, as rows at the head are counted from the
+    beginning: expiry moves it, and nothing else does.
     """
 
     def __init__(self) -> None:
+        self.first = 0
         self._arrays: dict[str, Array] = {}
         self._head = 0
         self._tail = 0
@@ -72,6 +76,7 @@ class Sliding:
     def drop_front(self, count: int) -> None:
         """Expire the oldest rows."""
         self._head += count
+        self.first += count
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> None:
         """Keep only the marked live rows."""
@@ -79,6 +84,10 @@ class Sliding:
 
     def put(self, name: str, values: Array) -> None:
         """One column's live rows anew; its type and width may change."""
+        held = self._arrays.get(name)
+        if held is not None and (held.dtype, held.shape[1:]) == (values.dtype, values.shape[1:]):
+            held[self._head : self._tail] = values
+            return
         self.replace({**{n: self[n] for n in self._arrays}, name: values})
 
     def replace(self, block: Mapping[str, Array]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ids.errors import ScriptError
@@ -30,7 +31,7 @@ class Sampling:
     """
 
     size: int = 1024
-    strata: tuple[str, ...] = ()
+    strata: Sequence[str] = ()
     replacement: bool = False
     seed: int = 0
     bound: str = "bernstein"
@@ -63,5 +64,5 @@ def extremes_of(size: int) -> int:
     return size // 8
 
 
-def _names(given: tuple[str, ...] | str) -> tuple[str, ...]:
+def _names(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)

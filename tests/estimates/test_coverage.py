@@ -1,0 +1,113 @@
+"""A bound holds at least as often as it says, on populations made to break it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ids.estimates import Drawn, Estimates, Parts, Whole, estimate
+from ids.games import GAMES, Game
+from tests.estimates.windows import Window, moments_of, repeated, truth
+
+TRIALS = 2_000
+SIZE = 400
+
+
+def heavy(seed: int) -> Window:
+    """Pareto values of either sign, and a predicate that prefers the large."""
+    rng = np.random.default_rng(seed)
+    ys = (rng.pareto(1.1, SIZE) + 0.1) * np.where(rng.random(SIZE) < 0.3, -1.0, 1.0)
+    ys[0] = 40.0 * float(np.abs(ys).max())
+    return Window(ys.tolist(), (rng.random(SIZE) < np.where(np.abs(ys) > 3, 0.7, 0.1)).tolist())
+
+
+WINDOW = heavy(1)
+
+
+def trials(
+    game: Game, r: int, extremes: int = 0, *, own_range: bool = False, **options: Any
+) -> Estimates:
+    """Many estimates, each from a sample of its own; ``own_range`` is a mistake on purpose."""
+    rng = np.random.default_rng(7)
+    value, member = np.array(WINDOW.value, np.float64), np.array(WINDOW.holds)
+    order = np.argsort(value)
+    whole = np.concatenate([order[:extremes], order[SIZE - extremes :]])
+    rest = order[extremes : SIZE - extremes]
+    if options.get("replacement"):
+        rows = rng.choice(rest, (TRIALS, r))
+    else:
+        rows = rest[np.argsort(rng.random((TRIALS, len(rest))), axis=1)[:, :r]]
+    low, high = np.full(TRIALS, value[rest].min()), np.full(TRIALS, value[rest].max())
+    if own_range:
+        low, high = value[rows].min(axis=1), value[rows].max(axis=1)
+    parts = Parts(np.arange(TRIALS), np.full(TRIALS, len(rest)), low, high)
+    drawn = Drawn(np.arange(TRIALS + 1) * r, value[rows].ravel(), member[rows].ravel())
+    taken = np.tile(whole, TRIALS)
+    held = Whole(np.arange(TRIALS + 1) * len(whole), value[taken], member[taken])
+    return estimate(game, repeated(moments_of(WINDOW), TRIALS), parts, drawn, held, **options)
+
+
+def coverage(game: Game, found: Estimates) -> float:
+    exact = float(truth(game, WINDOW).value)
+    return float(np.mean(np.abs(found.value - exact) <= found.error + 1e-9 * abs(exact)))
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("bound", ["bernstein", "hoeffding"])
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("control", [False, True])
+def test_a_bound_holds_as_often_as_it_says(
+    name: str, bound: str, replacement: bool, control: bool
+) -> None:
+    for r, extremes in ((5, 0), (40, 5), (300, 20)):
+        for confidence in (0.5, 0.95):
+            found = trials(
+                GAMES[name], r, 0 if replacement else extremes, confidence=confidence,
+                bound=bound, replacement=replacement, control_variate=control,
+            )  # fmt: skip
+            assert coverage(GAMES[name], found) >= confidence
+
+
+@pytest.mark.parametrize("name", ["SUM", "AVG", "VAR_POP"])
+def test_a_range_seen_in_the_sample_is_no_bound(name: str) -> None:
+    found = trials(GAMES[name], 30, own_range=True, confidence=0.95)
+    assert coverage(GAMES[name], found) < 0.5
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("control", [False, True])
+def test_the_mean_of_many_estimates_is_the_attribution(name: str, control: bool) -> None:
+    found = trials(GAMES[name], 60, 10, confidence=0.95, control_variate=control)
+    apart = float(np.mean(found.value)) - float(truth(GAMES[name], WINDOW).value)
+    # five standard errors of the mean: by chance once in two million
+    assert abs(apart) <= 5 * float(np.std(found.value)) / np.sqrt(TRIALS)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_a_bound_over_strata_holds_as_often_as_it_says(name: str) -> None:
+    rng = np.random.default_rng(13)
+    value, member = np.array(WINDOW.value, np.float64), np.array(WINDOW.holds)
+    strata = [np.arange(k, SIZE, 3) for k in range(3)]
+    r = 12
+    drawn = np.concatenate(
+        [rows[np.argsort(rng.random((TRIALS, len(rows))), axis=1)[:, :r]] for rows in strata],
+        axis=1,
+    ).ravel()
+    parts = Parts(
+        np.repeat(np.arange(TRIALS), 3),
+        np.tile([len(rows) for rows in strata], TRIALS),
+        np.tile([value[rows].min() for rows in strata], TRIALS),
+        np.tile([value[rows].max() for rows in strata], TRIALS),
+    )
+    rows = Drawn(np.arange(3 * TRIALS + 1) * r, value[drawn], member[drawn])
+    moments = repeated(moments_of(WINDOW), TRIALS)
+    for confidence in (0.5, 0.95):
+        found = estimate(
+            GAMES[name], moments, parts, rows, Whole.none(TRIALS), confidence=confidence
+        )
+        assert coverage(GAMES[name], found) >= confidence
+        exact = float(truth(GAMES[name], WINDOW).value)
+        apart = abs(float(np.mean(found.value)) - exact)
+        assert apart <= 5 * float(np.std(found.value)) / np.sqrt(TRIALS)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ids import spark
     from ids.engine import Engine, sql
     from ids.model.attribution import Attribution
+    from ids.model.promotion import Promotion
+    from ids.model.sampling import Sampling
     from ids.model.window import Changelog, CountWindow, TimeWindow
 
 __all__ = [
@@ -29,6 +31,8 @@ __all__ = [
     "CountWindow",
     "Engine",
     "IdsError",
+    "Promotion",
+    "Sampling",
     "TimeWindow",
     "spark",
     "sql",
@@ -40,6 +44,8 @@ _HOMES = {
     "Changelog": "ids.model.window",
     "CountWindow": "ids.model.window",
     "Engine": "ids.engine",
+    "Promotion": "ids.model.promotion",
+    "Sampling": "ids.model.sampling",
     "TimeWindow": "ids.model.window",
     "sql": "ids.engine",
 }

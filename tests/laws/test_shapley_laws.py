@@ -73,7 +73,7 @@ def test_symmetry_equal_rows_get_equal_credit(
     engine.ingest({"x": [x for x, _ in rows], "id": [i for _, i in rows]})
     one, other = (engine.attribute(game, name) for name in ("one", "other"))
     assert one == other
-    scanned = engine.attribute(game, "id = 2")
+    scanned = engine.attribute(game, "id + 0 = 2")
     assert scanned[:3] == other[:3]
     assert scanned.mechanism == "scan"
 

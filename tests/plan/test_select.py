@@ -8,6 +8,7 @@ from ids.model.query import Drop, Register, Select
 from ids.model.table import Kind
 from ids.plan import Registry, SelectPlan, plan_select
 from ids.plan.question import choose
+from ids.plan.recognising import Recogniser
 from ids.plan.select import mechanism_of
 
 SCHEMA = {"at": Kind.TIME, "x": Kind.NUMBER, "s": Kind.TEXT, "b": Kind.BOOLEAN}
@@ -90,7 +91,8 @@ def test_a_column_spelled_exactly_is_no_predicate_of_another_case() -> None:
     predicate = select.items[0].predicate
     assert predicate is not None
     assert mechanism_of(predicate, registered, schema) == "inline"
-    assert choose(predicate, registered, schema).mechanism == "scan"
+    found = choose(predicate, registered, schema, Recogniser(registered, schema))
+    assert found.mechanism == "rows"
 
 
 def test_a_predicate_may_use_those_before_it_and_is_gone_when_dropped() -> None:

@@ -88,13 +88,18 @@ def same_state(engine: Engine, model: Model) -> None:
 
 
 def same_answers(engine: Engine, model: Model, questions: Iterable[tuple[str, str]]) -> None:
-    """Each (mechanism, condition): value, share and lift are the closed form's."""
+    """Each (mechanism, condition): value, share and lift are the closed form's.
+
+    Where what is registered decides every live atom, a scan is spared.
+    """
     refined = engine._core is not None and isinstance(engine._core.membership, Refined)
     for mechanism, condition in questions:
         for game in GAMES:
             found = engine.attribute(game, condition)
             exact = model.attribute(game, condition)
-            assert (found.mechanism, found.n, found.error) == (mechanism, len(model.rows), 0.0)
+            assert (found.n, found.error) == (len(model.rows), 0.0)
+            spared = mechanism == "scan" and found.mechanism == "compositional"
+            assert found.mechanism == mechanism or (spared and not found.touched)
             for part in ("value", "share", "lift"):
                 assert close(getattr(found, part), getattr(exact, part), exact.size), (game, part)
             if mechanism != "scan" and refined:

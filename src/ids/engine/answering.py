@@ -17,7 +17,15 @@ from ids.model.scale import Scale
 from ids.state.refined import Refined
 from ids.state.summaries import Summaries
 
-__all__ = ["answer", "answer_by_atoms", "empty_emits", "moments_of", "residual", "worth"]
+__all__ = [
+    "answer",
+    "answer_by_atoms",
+    "empty_emits",
+    "moments_of",
+    "residual",
+    "window_alone",
+    "worth",
+]
 
 Words = npt.NDArray[np.int64]
 Triple = tuple[float, float, float]
@@ -68,7 +76,7 @@ def worth(summaries: Summaries, game: Game) -> float | None:
     """The aggregate itself; None where SQL says NULL."""
     if int(summaries.window[0]) < game.nulls:
         return None
-    value = game.worth(moments_of(_centred(summaries, summaries.atoms[:0])))
+    value = game.worth(moments_of(window_alone(summaries)))
     return _in_units(float(value[0]), summaries, game)
 
 
@@ -77,7 +85,7 @@ def residual(core: Core, summaries: Summaries, game: Game) -> float:
     if not isinstance(core.membership, Refined):
         raise StateError("the atoms were given up at their limit: there is no partition to probe")
     each = _attributed(summaries, summaries.atoms[core.membership.live], game)
-    whole = game.worth(moments_of(_centred(summaries, summaries.atoms[:0])))
+    whole = game.worth(moments_of(window_alone(summaries)))
     players = int(summaries.window[0])
     missed = fsum(each.value[:, 0]) - (float(whole[0]) if players else 0.0)
     return _in_units(missed, summaries, game)
@@ -105,6 +113,11 @@ def _in_units(value: float, summaries: Summaries, game: Game) -> float:
 def moments_of(emits: Centred) -> Moments:
     """A block of emits as the games take it."""
     return Moments(emits.players.astype(np.float64), emits.total, emits.mean, emits.central)
+
+
+def window_alone(summaries: Summaries) -> Centred:
+    """One emit: the window, and no summary beside it."""
+    return _centred(summaries, summaries.atoms[:0])
 
 
 def _centred(summaries: Summaries, rows: Words) -> Centred:

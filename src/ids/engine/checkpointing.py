@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ids.engine.attending import attend
 from ids.engine.core import Core
 from ids.engine.incoming import Schema
+from ids.engine.settings import Settings
 from ids.model.expression import Expression
 from ids.model.scale import Scale
 from ids.model.table import Kind
@@ -28,6 +30,7 @@ Build = Callable[
         Callable[[Kinds], dict[str, Expression]],
         Callable[[Kinds], tuple[Expression, ...]],
         Callable[[Core], Mapping[str, Expression]],
+        Settings,
     ],
     Core | None,
 ]
@@ -49,7 +52,11 @@ def write_core(path: str | Path, facts: Mapping[str, Any], core: Core | None) ->
     retained = core.retained
     if retained is not None:
         arrays.update({f"row {name}": retained.rows[name] for name in retained.rows.names})
+    sampler = core.sampler
+    if sampler is not None:
+        arrays.update({f"sample {name}": array for name, array in sampler.arrays().items()})
     about = {
+        "sample": None if sampler is None else sampler.facts(),
         "kinds": {name: kind.value for name, kind in core.schema.kinds.items()},
         "order_by": core.schema.order_by,
         "rows": core.rows,
@@ -72,6 +79,7 @@ def read_core(path: str | Path) -> tuple[dict[str, Any], Build]:
         bind: Callable[[Kinds], dict[str, Expression]],
         measures: Callable[[Kinds], tuple[Expression, ...]],
         targets: Callable[[Core], Mapping[str, Expression]],
+        settings: Settings,
     ) -> Core | None:
         if about is None:
             return None
@@ -87,11 +95,19 @@ def read_core(path: str | Path) -> tuple[dict[str, Any], Build]:
             truths, live = arrays["truths"].view(np.int8), arrays["live"].view(np.int64)
             core.membership.preload(truths, live)
         if core.retained is not None:
-            rows = {n.removeprefix("row "): a for n, a in arrays.items() if n.startswith("row ")}
-            core.retained.adopt(about["dictionaries"], rows)
+            core.retained.adopt(about["dictionaries"], _part(arrays, "row "))
+        attend(core, settings)
+        if core.index is not None and core.retained is not None:
+            core.index.follow(core.retained)
+        if core.sampler is not None:
+            core.sampler.adopt(about["sample"], _part(arrays, "sample "))
         return core
 
     return facts, build
+
+
+def _part(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
 
 def _summaries(number: int, scale: dict[str, Any], arrays: Mapping[str, Array]) -> Summaries:

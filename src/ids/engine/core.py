@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ids.engine.incoming import Incoming, Schema
+from ids.engine.sampling import SEQUENCE, STRATUM, Sampler
 from ids.errors import StateError
 from ids.kernels.scatter import add_rows
 from ids.model.expression import Expression
 from ids.model.scale import MAX_ROWS, Scale
 from ids.state.enumerated import Enumerated
+from ids.state.index import Index
 from ids.state.refined import Refined
 from ids.state.retained import TAG, TIME, Retained
 from ids.state.scaling import within
 from ids.state.sliding import Array
 from ids.state.summaries import Summaries
+
+if TYPE_CHECKING:
+    from ids.engine.provisional import Provisional
 
 __all__ = ["Core", "Signed", "Words"]
 
@@ -43,8 +49,10 @@ class Core:
     """Summaries of every measure (the first counts rows), one membership, one retained window.
 
     ``retained`` is None for a changelog that keeps no tuple; it holds the raw columns only where
-    ``raw`` asks for them. ``rounded`` are the measures whose scale rounds some row inside,
-    ``relieved`` those of which a row that needed the top digit has left.
+    ``raw`` asks for them. ``index`` and ``sampler`` follow the rows inside, where there are any to
+    follow them, and so do the sums of ``provisional`` predicates, by name. ``rounded`` are the
+    measures whose scale rounds some row inside, ``relieved`` those of which a row that needed the
+    top digit has left.
     """
 
     def __init__(
@@ -55,6 +63,9 @@ class Core:
         self.membership: Refined | Enumerated = Refined(predicates)
         self.retained = Retained(schema.kinds if raw else {}) if retain else None
         self.measures = [Summaries(Scale(0, 0, 0), len(predicates))]
+        self.index: Index | None = None
+        self.sampler: Sampler | None = None
+        self.provisional: dict[str, Provisional] = {}
         self.rows = 0
         self.rounded: set[int] = set()
         self.relieved: set[int] = set()
@@ -76,14 +87,21 @@ class Core:
     def inside(self, rows: slice | npt.NDArray[np.int64] = slice(None)) -> Signed:
         """Rows of the retained window, ready to be taken away or counted again."""
         assert self.retained is not None
-        kept = self.retained.rows
-        tags = kept[TAG][rows]
-        numbers = range(1, len(self.measures))
+        tags = self.retained.rows[TAG][rows]
+        each = [self.playing(m) for m in range(1, len(self.measures))]
         return Signed(
             tags,
-            [_none(len(tags)), *(kept[f"digits {m}"][rows].view(np.int64) for m in numbers)],
-            [_EVERYONE, *(kept[f"players {m}"][rows].view(np.bool_) for m in numbers)],
+            [_none(len(tags)), *(digits[rows] for digits, _ in each)],
+            [_EVERYONE, *(players[rows] for _, players in each)],
         )
+
+    def playing(self, measure: int) -> tuple[Words, Bools]:
+        """The digits of one measure on every row inside, and which rows take part."""
+        assert self.retained is not None
+        if not measure:
+            return _none(len(self.retained)), _EVERYONE
+        kept = self.retained.rows
+        return kept[f"digits {measure}"].view(np.int64), kept[f"players {measure}"].view(np.bool_)
 
     def deltas(self, signed: Signed, sign: int, into: list[Words] | None = None) -> list[Words]:
         """Signed rows as one delta a measure, added to ``into`` where given."""
@@ -99,21 +117,34 @@ class Core:
         """Rows as the retained window will keep them, if there is one; may refuse them."""
         if self.retained is None:
             return {}
-        return self.retained.block(
+        block = self.retained.block(
             incoming.table, signed.tags, signed.digits, signed.players, incoming.times
         )
+        return block if self.sampler is None else block | self.sampler.columns(incoming.table)
 
     def enter(
-        self, signed: Signed, block: Mapping[str, Array], into: list[Words] | None = None
-    ) -> list[Words]:
+        self, incoming: Incoming, signed: Signed, block: Mapping[str, Array],
+        into: list[Words] | None = None,
+    ) -> list[Words]:  # fmt: skip
         """Rows come in; returns their deltas, to be committed once expiry is known."""
         if self.retained is not None:
             if TIME in block and len(self.retained):
-                self.retained.rows.merge(block, TIME)
+                self._merge(self.retained, block)
             else:
                 self.retained.rows.append(block)
+        if self.sampler is not None:
+            self.sampler.enter(incoming, block[SEQUENCE].view(np.int64))
+        for provisional in self.provisional.values():
+            provisional.add(self, incoming.table, signed, 1)
         self.rows += len(signed)
         return self.deltas(signed, 1, into)
+
+    def _merge(self, retained: Retained, block: Mapping[str, Array]) -> None:
+        """Rows with a time go where they belong; those behind them move."""
+        if self.index is not None and len(block[TIME]):
+            first = block[TIME].min()
+            self.index.unsettle(int(np.searchsorted(retained.rows[TIME], first, side="right")))
+        retained.rows.merge(block, TIME)
 
     def refuse_too_many(self, coming: int) -> None:
         """Before anything changes: so many rows more must still be summed exactly."""
@@ -128,17 +159,28 @@ class Core:
         if expire:
             assert self.retained is not None
             deltas = self._leaving(slice(0, expire), deltas)
-            self.retained.rows.drop_front(expire)
-            self.retained.forget()
+            self._drop_front(self.retained, expire)
             self.rows -= expire
         if deltas is not None:
             self.membership.commit(self.measures, deltas)
+        if self.index is not None and self.retained is not None:
+            self.index.follow(self.retained)
+
+    def _drop_front(self, retained: Retained, count: int) -> None:
+        left = None if self.sampler is None else retained.rows[STRATUM][:count].copy()
+        retained.rows.drop_front(count)
+        retained.forget()
+        if self.sampler is not None and left is not None:
+            self.sampler.expire(retained, left)
 
     def _leaving(
         self, rows: slice | npt.NDArray[np.int64], into: list[Words] | None = None
     ) -> list[Words]:
         """Deltas of rows inside that leave."""
         gone = self.inside(rows)
+        for provisional in self.provisional.values():
+            assert self.retained is not None
+            provisional.add(self, self.retained.table().take(rows), gone, -1)
         for number in self.rounded:
             if gone.digits[number][:, 0].any():
                 self.relieved.add(number)
@@ -175,6 +217,10 @@ class Core:
         keep[places] = False
         self.retained.rows.keep(keep)
         self.retained.forget()
+        if self.index is not None and len(places):
+            self.index.unsettle(int(places.min()))
+        if self.sampler is not None:
+            self.sampler.redraw(self.retained)
         return deltas
 
     def _refuse_strangers(self, going: Incoming) -> None:

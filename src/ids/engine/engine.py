@@ -7,37 +7,34 @@ from datetime import timedelta
 from pathlib import Path
 from threading import RLock
 
-from ids.engine.answering import residual, worth
+from ids.engine.asking import Asking
 from ids.engine.checkpointing import read_core, write_core
 from ids.engine.conditions import (
     bind_conditions,
     bind_targets,
-    keep_to_the_limit,
-    targets_of,
 )
 from ids.engine.core import Core, Words
 from ids.engine.expiry import expiring
 from ids.engine.first import first_core
 from ids.engine.incoming import Incoming, read_batch
 from ids.engine.memory import Memory, measure_memory
+from ids.engine.promoting import Promoter
 from ids.engine.questions import Questions
-from ids.engine.refining import drop, refine, refuse_unless_raw
+from ids.engine.registrations import Registrations
 from ids.engine.rescaling import accommodate, ease
 from ids.engine.settings import Settings, Window
-from ids.errors import ScriptError, StateError, UnknownNameError
+from ids.errors import StateError
 from ids.language import parse_predicate
-from ids.model.attribution import Attribution
-from ids.model.expression import Expression
-from ids.model.rendering import render
+from ids.model.promotion import Promotion
+from ids.model.sampling import Sampling
 from ids.model.window import Changelog, CountWindow, TimeWindow, microseconds
 from ids.predicates.binding import bind_measure
 from ids.source import Source, open_table
-from ids.state.refined import Refined
 
 __all__ = ["Engine"]
 
 
-class Engine:
+class Engine(Asking):
     """Exact attribution over a window that rows come into and go out of.
 
     window         CountWindow(n), TimeWindow(duration, slide), or Changelog()
@@ -49,6 +46,9 @@ class Engine:
     degree         the highest power sum kept: 2 serves SUM, COUNT, AVG and both variances
     atom_limit     when more atoms than this would live, only the registered predicates and
     intersections  (combinations of registered names) are kept
+    index          columns that conditions nobody registered are looked up by
+    sampling       an ``ids.Sampling``: a sample that answers where an estimate will do
+    promotion      an ``ids.Promotion``: questions that keep coming are registered
     One writer, many readers: a question sees a whole slide or none of it.
 
     >>> engine = Engine(window=CountWindow(2), value="ms")
@@ -69,13 +69,15 @@ class Engine:
         degree: int = 2,
         atom_limit: int = 2**16,
         intersections: Iterable[str] = (),
+        index: str | Iterable[str] = (),
+        sampling: Sampling | None = None,
+        promotion: Promotion | None = None,
     ) -> None:
-        values = [value] if isinstance(value, str) else value
         retains = not isinstance(window, Changelog) if retain is None else retain
         self._begin(
             Settings(
-                window, tuple(values), order_by, microseconds(lateness), retains, degree,
-                atom_limit, tuple(intersections),
+                window, _texts(value), order_by, microseconds(lateness), retains, degree,
+                atom_limit, tuple(intersections), _texts(index), sampling, promotion,
             )
         )  # fmt: skip
 
@@ -85,61 +87,39 @@ class Engine:
         self._settings = settings
         self._measures = settings.measures()
         self._combinations = settings.combinations()
-        self._conditions: dict[str, Expression] = {}
         self._core: Core | None = None
         self._newest: int | None = None
-        self._questions = Questions(self._measures, self._combinations, settings.degree)
+        self._questions = Questions(self._measures, self._combinations, settings)
+        self._registered = Registrations(self._questions, self._combinations, settings.atom_limit)
+        self._promoter: Promoter | None = None
+        if settings.promotion is not None:
+            self._promoter = Promoter(settings.promotion, self._registered, self.rebuild)
         self._writing = RLock()
         self._state = RLock()
 
-    @property
-    def predicates(self) -> dict[str, str]:
-        """The registered predicates and their conditions."""
-        return {name: render(condition) for name, condition in self._conditions.items()}
-
-    @property
-    def rows(self) -> int:
-        """The rows inside the window."""
-        with self._state:
-            return 0 if self._core is None else self._core.rows
-
-    @property
-    def atoms(self) -> int:
-        """The live atoms; 0 once they were given up at their limit."""
-        with self._state:
-            membership = None if self._core is None else self._core.membership
-            return len(membership.live) if isinstance(membership, Refined) else 0
-
     def register(self, name: str, condition: str) -> None:
-        """Register a predicate; mid-stream the rows inside are refined anew, exactly."""
+        """Register a predicate; mid-stream the rows inside are divided by it, exactly."""
         parsed = parse_predicate(condition)
         with self._writing, self._state:
-            if name.lower() in {known.lower() for known in self._conditions}:
-                raise ScriptError(f"predicate {name!r} is already registered", hint="drop it first")
-            conditions = {**self._conditions, name: parsed}
-            if self._core is not None and not (self._core.rows or self._core.has_raw):
-                self._core = None  # nothing inside: the next batch begins anew
-            if self._core is not None:
-                refuse_unless_raw(self._core)
-                refine(self._core, bind_conditions(conditions, self._core.schema.kinds))
-            self._conditions = conditions
-            self._keep_to_the_limit(self._core)
-            self._questions.refined()
+            core = self._core
+            if core is not None and not (core.rows or core.has_raw):
+                core = None  # nothing inside: the next batch begins anew
+            self._registered.admit(core, name, parsed)
+            self._core = core
 
     def drop(self, name: str) -> None:
         """Drop a predicate; atoms that differed only in it become one."""
         with self._writing, self._state:
-            exact = {n.lower(): n for n in self._conditions}.get(name.lower())
-            if exact is None:
-                raise UnknownNameError("predicate", name, self._conditions)
-            conditions = {n: c for n, c in self._conditions.items() if n != exact}
-            if self._core is not None:
-                # others may be written with it
-                bind_conditions(conditions, self._core.schema.kinds)
-                drop(self._core, exact, targets_of(conditions, self._combinations))
-            self._conditions = conditions
-            self._keep_to_the_limit(self._core)
-            self._questions.refined()
+            exact = self._registered.dismiss(self._core, name)
+            if self._promoter is not None:
+                self._promoter.forget(exact)
+
+    def rebuild(self) -> list[str]:
+        """Count what is provisional exactly, now instead of in the background; returns names."""
+        with self._writing, self._state:
+            if self._promoter is None or self._core is None:
+                return []
+            return self._promoter.settle(self._core)
 
     def ingest(self, batch: object) -> None:
         """Rows arrive; the window derives what expires. One call is one slide."""
@@ -154,13 +134,13 @@ class Engine:
                 incoming = incoming.tail(self.window.size)
             with self._state:
                 core.refuse_too_many(incoming.table.rows)
-                accommodate(core, incoming, self._settings.degree)
+                self._accommodate(core, incoming)
                 self._core = core
             signed = core.signed(incoming)
             with self._state:
-                if self._keep_to_the_limit(core):
+                if self._registered.keep_to_the_limit(core):
                     signed = core.signed(incoming)
-                deltas = core.enter(signed, core.block(incoming, signed))
+                deltas = core.enter(incoming, signed, core.block(incoming, signed))
                 self.late_rows += incoming.late
                 self._slide(core, deltas, incoming.newest)
 
@@ -188,16 +168,16 @@ class Engine:
         deltas, newest = None, self._newest
         if coming is not None:
             core.refuse_too_many(coming.table.rows)
-            accommodate(core, coming, self._settings.degree)
+            self._accommodate(core, coming)
             signed = core.signed(coming)
-            if self._keep_to_the_limit(core):
+            if self._registered.keep_to_the_limit(core):
                 signed = core.signed(coming)
             block = core.block(coming, signed)
         if going is not None:
             deltas = core.leave(going, places)
         if coming is not None:
             newest = coming.newest
-            deltas = core.enter(signed, block, deltas)
+            deltas = core.enter(coming, signed, block, deltas)
         self._core = core
         self._slide(core, deltas, newest)
 
@@ -216,37 +196,6 @@ class Engine:
             if self._core is not None:
                 self._slide(self._core, None, self._newest)
 
-    def attribute(self, aggregate: str, predicate: str) -> Attribution:
-        """How much of the aggregate the predicate's rows account for, now.
-
-        ``aggregate`` is ``"AVG"`` where there is one measure, else ``"AVG(latency)"``.
-        """
-        with self._state:
-            return self._questions.attribute(self._core, aggregate, predicate)
-
-    def attribute_by_atoms(self, aggregate: str, predicate: str) -> Attribution:
-        """The cross-check of a combination: every atom evaluated by itself, then added up."""
-        with self._state:
-            if self._core is None:
-                return self.attribute(aggregate, predicate)
-            return self._questions.by_atoms(self._core, aggregate, predicate)
-
-    def aggregate(self, aggregate: str) -> float | None:
-        """The aggregate itself; None where SQL says NULL."""
-        with self._state:
-            game, measure = self._questions.game(self._core, aggregate)
-            if self._core is None or measure >= len(self._core.measures):
-                return None if game.nulls else 0.0
-            return worth(self._core.measures[measure], game)
-
-    def residual(self, aggregate: str) -> float:
-        """The Efficiency probe: what the live atoms' attributions miss of the aggregate."""
-        with self._state:
-            game, measure = self._questions.game(self._core, aggregate)
-            if self._core is None or measure >= len(self._core.measures):
-                return 0.0
-            return residual(self._core, self._core.measures[measure], game)
-
     def memory(self) -> Memory:
         """Bytes by component."""
         with self._state:
@@ -255,11 +204,13 @@ class Engine:
     def checkpoint(self, path: str | Path) -> None:
         """Write the whole engine to one file: complete, or not at all."""
         with self._writing:
+            self.rebuild()
             facts = {
                 "settings": self._settings.facts(),
                 "conditions": self.predicates,
                 "newest": self._newest,
                 "late_rows": self.late_rows,
+                "promotion": None if self._promoter is None else self._promoter.facts(),
             }
             write_core(path, facts, self._core)
 
@@ -269,22 +220,29 @@ class Engine:
         facts, build = read_core(path)
         engine = cls.__new__(cls)
         engine._begin(Settings.of(facts["settings"]))
-        engine._conditions = {n: parse_predicate(c) for n, c in facts["conditions"].items()}
+        conditions = {n: parse_predicate(c) for n, c in facts["conditions"].items()}
+        engine._registered.conditions = conditions
         engine._newest = facts["newest"]
         engine.late_rows = facts["late_rows"]
+        if engine._promoter is not None:
+            engine._promoter.adopt(facts["promotion"])
         engine._core = build(
-            lambda kinds: bind_conditions(engine._conditions, kinds),
+            lambda kinds: bind_conditions(conditions, kinds),
             lambda kinds: tuple(bind_measure(m, kinds) for m in engine._measures.values()),
             lambda core: bind_targets(core, engine._combinations),
+            engine._settings,
         )
         return engine
 
     def _begun_by(self, source: Source) -> Core:
-        return first_core(source, self._settings, self._conditions, self._measures)
+        return first_core(source, self._settings, self._registered.conditions, self._measures)
 
-    def _keep_to_the_limit(self, core: Core | None) -> bool:
-        limit = self._settings.atom_limit
-        if core is None or not keep_to_the_limit(core, limit, self._combinations):
-            return False
-        self._questions.refined()
-        return True
+    def _accommodate(self, core: Core, incoming: Incoming) -> None:
+        """Room for the rows that come; sums in units that are no longer ours are counted anew."""
+        accommodate(core, incoming, self._settings.degree)
+        if self._promoter and not all(one.fits(core) for one in core.provisional.values()):
+            self._promoter.settle(core)
+
+
+def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

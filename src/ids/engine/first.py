@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ids.engine.attending import attend
 from ids.engine.conditions import bind_conditions
 from ids.engine.core import Core
 from ids.engine.incoming import Schema, columns_needed
@@ -25,7 +26,7 @@ def first_core(
 ) -> Core:
     """An empty core for batches like this one; a clear error where a name is not among its columns.
 
-    Without raw rows only the columns that someone reads are asked of later batches.
+    Without raw rows and without a sample, later batches need only the columns someone reads.
     """
     kinds = dict(source.schema)
     predicates = bind_conditions(conditions, kinds)
@@ -33,8 +34,11 @@ def first_core(
     order_by = settings.order_by
     if order_by is not None and order_by not in kinds:
         raise UnknownNameError("column", order_by, kinds)
-    if not settings.retain:
+    if not settings.retain and settings.sampling is None:
         needed = columns_needed([*predicates.values(), *bound], order_by)
         kinds = {name: kinds[name] for name in needed}
     keeps = settings.retain or not isinstance(settings.window, Changelog)
-    return Core(Schema(kinds, bound, order_by), predicates, retain=keeps, raw=settings.retain)
+    schema = Schema(kinds, bound, order_by)
+    core = Core(schema, predicates, retain=keeps, raw=settings.retain)
+    attend(core, settings)
+    return core

@@ -11,7 +11,7 @@ __all__ = ["Memory", "measure_memory"]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes of each component; the last two come with their mechanisms.
+    """Bytes of each component.
 
     summaries  the window's and the predicates' sums
     atoms      the atoms' sums and signatures
@@ -38,4 +38,10 @@ def measure_memory(core: Core | None) -> Memory:
         return Memory(0, 0, 0)
     summaries = sum(s.window.nbytes + s.marginals.nbytes for s in core.measures)
     atoms = sum(s.atoms.nbytes for s in core.measures) + core.membership.nbytes
-    return Memory(summaries, atoms, 0 if core.retained is None else core.retained.nbytes)
+    return Memory(
+        summaries,
+        atoms,
+        0 if core.retained is None else core.retained.nbytes,
+        0 if core.index is None else core.index.nbytes,
+        0 if core.sampler is None else core.sampler.nbytes,
+    )

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ids.engine.adhoc import answer_from_rows, ways
 from ids.engine.answering import answer, answer_by_atoms
 from ids.engine.core import Core
+from ids.engine.provisional import provisional_path, refuse_provisional_parts
+from ids.engine.settings import Settings
 from ids.errors import ScriptError, StateError, UnknownNameError
 from ids.games import GAMES, Game, find
 from ids.language import parse_aggregate, parse_predicate
 from ids.model.attribution import Attribution
 from ids.model.expression import Expression
+from ids.model.query import Approximate
 from ids.model.rendering import render
-from ids.plan.question import Path, choose, over_names
+from ids.plan.mechanism import Offer
+from ids.plan.question import Path, Question, choose, over_names, rows_path
+from ids.plan.recognising import Recogniser
 from ids.predicates.binding import bind_measure, bind_predicate
-from ids.predicates.truth import truth
 from ids.state.enumerated import Enumerated
 from ids.state.refined import Refined
 
-__all__ = ["Question", "Questions"]
+__all__ = ["Asked", "Questions"]
+
+# The aggregate and the predicate as they were written, and the sample asked for.
+Asked = tuple[str, str, Approximate | None]
 
 _MOST = 4096
-
-
-class Question(NamedTuple):
-    """A question as it was planned: the game, the measure's number, and what answers it."""
-
-    game: Game
-    measure: int
-    path: Path
 
 
 class Questions:
@@ -42,13 +41,15 @@ class Questions:
     """
 
     def __init__(
-        self, values: Mapping[str, Expression], intersections: Mapping[str, Expression], degree: int
-    ) -> None:
+        self, values: Mapping[str, Expression], intersections: Mapping[str, Expression],
+        settings: Settings,
+    ) -> None:  # fmt: skip
         self._values = values
         self._intersections = intersections
-        self._degree = degree
-        self._plans: dict[tuple[str, str], Question] = {}
-        self._answers: dict[tuple[str, str], Attribution] = {}
+        self._settings = settings
+        self._recogniser: Recogniser | None = None
+        self._plans: dict[Asked, Question] = {}
+        self._answers: dict[Asked, Attribution] = {}
 
     def slid(self) -> None:
         """The window moved: answers are stale."""
@@ -56,34 +57,36 @@ class Questions:
 
     def refined(self) -> None:
         """The predicates changed: plans are stale, too."""
+        self._recogniser = None
         self._plans.clear()
         self._answers.clear()
 
-    def attribute(self, core: Core | None, aggregate: str, predicate: str) -> Attribution:
+    def attribute(self, core: Core | None, asked: Asked) -> Attribution:
         """The attribution now: an answer already given since the last slide costs a look-up."""
-        key = (aggregate, predicate)
-        known = self._answers.get(key)
+        known = self._answers.get(asked)
         if known is None:
             if len(self._plans) > _MOST or len(self._answers) > _MOST:
                 self.refined()
-            question = self._plans.get(key) or self._plan(core, key)
-            known = self._answers[key] = self._answer(core, question)
+            known = self._answers[asked] = self._answer(core, self.planned(core, asked))
         return known
 
-    def _plan(self, core: Core | None, key: tuple[str, str]) -> Question:
-        question = self.plan(core, *key)
-        if core is not None:
-            self._plans[key] = question
+    def planned(self, core: Core | None, asked: Asked) -> Question:
+        """Which state will answer; a plan already made is taken again."""
+        question = self._plans.get(asked)
+        if question is None:
+            question = self.plan(core, *asked)
+            if core is not None:
+                self._plans[asked] = question
         return question
 
     def game(self, core: Core | None, aggregate: str) -> tuple[Game, int]:
         """An aggregate's game and the number of the measure under it."""
         parsed = parse_aggregate(aggregate, tuple(GAMES))
         game = find(parsed.function)
-        if game.degree > self._degree:
+        if game.degree > self._settings.degree:
             raise StateError(
                 f"{game.name} needs power sums up to {game.degree}, this engine keeps "
-                f"{self._degree}; make it with degree={game.degree}"
+                f"{self._settings.degree}; make it with degree={game.degree}"
             )
         if parsed.argument is None:
             if game.degree == 0:
@@ -100,45 +103,67 @@ class Questions:
             raise UnknownNameError("measure", render(parsed.argument), self._values)
         return game, 1 + measures.index(argument)
 
-    def plan(self, core: Core | None, aggregate: str, predicate: str) -> Question:
+    def plan(
+        self, core: Core | None, aggregate: str, predicate: str, approximate: Approximate | None
+    ) -> Question:
         """Which state will answer; a clear error where none can."""
         game, measure = self.game(core, aggregate)
         parsed = parse_predicate(predicate)
         if core is None:
-            return Question(game, measure, Path("marginal"))
-        path = choose(parsed, core.predicates, core.schema.kinds)
+            mechanism = "marginal" if approximate is None else "sample"
+            return Question(game, measure, Path(mechanism, "there are no rows yet"), approximate)
+        refuse_provisional_parts(parsed, core)
+        recogniser = self._recogniser = self._recogniser or Recogniser(
+            core.predicates, core.schema.kinds
+        )
+        if approximate is not None:
+            bound = bind_predicate(parsed, core.schema.kinds, core.predicates)
+            return Question(game, measure, Path("rows", "", None, bound), approximate)
+        path = provisional_path(parsed, core, recogniser) or choose(
+            parsed, core.predicates, core.schema.kinds, recogniser
+        )
         if isinstance(core.membership, Enumerated) and path.mechanism == "compositional":
-            path = self._enumerated(core, parsed, path)
-        if path.mechanism == "scan" and not core.has_raw:
+            path = self._enumerated(core, parsed, path, recogniser)
+        if path.mechanism == "rows" and not core.has_raw and core.sampler is None:
             raise StateError(
                 f"nothing that is kept answers {predicate!r}; register it before the stream "
-                "starts, or make the engine with retain=True"
+                "starts, or make the engine with retain=True or with sampling=ids.Sampling()"
             )
         return Question(game, measure, path)
 
-    def _enumerated(self, core: Core, parsed: Expression, path: Path) -> Path:
+    def _enumerated(
+        self, core: Core, parsed: Expression, path: Path, recogniser: Recogniser
+    ) -> Path:
         """Where the atoms were given up: a named intersection, or a scan of the rows."""
         for text, expression in self._intersections.items():
             kept = text in core.membership.names
             if kept and over_names(expression, core.predicates) == path.condition:
-                return Path("compositional", name=text)
-        bound = bind_predicate(parsed, core.schema.kinds, core.predicates)
-        return Path("scan", condition=bound)
+                return Path("compositional", "it is a kept intersection", name=text)
+        return rows_path(bind_predicate(parsed, core.schema.kinds, core.predicates), recogniser)
 
     def _answer(self, core: Core | None, question: Question) -> Attribution:
-        game, measure, path = question
+        game, measure, path, _ = question
         if core is None or measure >= len(core.measures):
-            return Attribution(0.0, 0.0, 0.0, path.mechanism, 0.0, 0)
+            return Attribution(0.0, 0.0, 0.0, path.mechanism, 0.0, 0, path.why)
+        if path.mechanism == "rows":
+            return answer_from_rows(core, question, self._settings)
+        if path.mechanism == "provisional":
+            assert path.name is not None
+            return core.provisional[path.name].attribution(core, game, measure)
         summaries = core.measures[measure]
         if path.name is not None:
             row = core.membership.names.index(path.name)
             found = answer(summaries, summaries.marginals, row, game)
-        elif path.mechanism == "scan":
-            found = answer(summaries, _scan(core, measure, path), 0, game)
         else:
             merged = summaries.merged(_chosen(core, path)).reshape(1, -1)
             found = answer(summaries, merged, 0, game)
-        return Attribution(*found, path.mechanism, 0.0, core.rows)
+        return Attribution(*found, path.mechanism, 0.0, core.rows, path.why)
+
+    def offers(self, core: Core | None, question: Question) -> list[Offer]:
+        """What the mechanisms offer for a question that no summary answers."""
+        if core is None or question.path.mechanism != "rows":
+            return []
+        return [way.offer for way in ways(core, question, self._settings)]
 
     def by_atoms(self, core: Core, aggregate: str, predicate: str) -> Attribution:
         """The same answer by evaluating every atom and adding up: the cross-check."""
@@ -155,18 +180,3 @@ def _chosen(core: Core, path: Path) -> npt.NDArray[np.int64]:
     assert isinstance(core.membership, Refined)
     assert path.condition is not None
     return core.membership.holding(path.condition)
-
-
-def _scan(core: Core, measure: int, path: Path) -> npt.NDArray[np.int64]:
-    """The summary of a condition nobody registered: one look at every row inside."""
-    assert core.retained is not None
-    assert path.condition is not None
-    summaries = core.measures[measure]
-    if not len(core.retained):
-        return np.zeros((1, summaries.scale.words), np.int64)
-    inside = core.inside()
-    taking = truth(path.condition, core.retained.table()) == 1
-    players = inside.players[measure]
-    taking = taking & players if len(players) else taking
-    everyone = np.zeros(len(taking), np.uint32)
-    return summaries.tally(1, everyone, inside.digits[measure], taking, 1)

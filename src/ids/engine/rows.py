@@ -14,7 +14,7 @@ from ids.model.expression import Expression
 from ids.model.rendering import render
 from ids.model.table import ColumnData, Kind, Table
 from ids.plan import SelectPlan
-from ids.predicates.truth import measure, truth
+from ids.predicates.truth import holds, measure
 from ids.source import Source
 from ids.window import Ordering, arrange
 
@@ -55,7 +55,7 @@ def prepare(plan: SelectPlan, source: Source, set_aside: BadRows | None) -> Prep
     table = _read(plan, source)
     rows: npt.NDArray[np.int64] | None = None
     if plan.where is not None:
-        kept = truth(plan.where, table) == 1
+        kept = holds(plan.where, table)
         if not kept.all():
             rows = np.flatnonzero(kept)
             table = table.take(rows)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ids.errors import ScriptError
 from ids.language import parse_expression, parse_predicate
 from ids.model.expression import Expression
+from ids.model.promotion import Promotion
+from ids.model.sampling import Sampling
 from ids.model.scale import MAX_DEGREE
 from ids.model.window import Changelog, CountWindow, TimeWindow
 
@@ -29,6 +31,9 @@ class Settings:
     degree: int
     atom_limit: int
     intersections: tuple[str, ...]
+    index: tuple[str, ...] = ()
+    sampling: Sampling | None = None
+    promotion: Promotion | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.window, TimeWindow) and self.order_by is None:
@@ -39,6 +44,29 @@ class Settings:
             )
         if self.lateness < 0 or self.atom_limit < 0:
             raise ScriptError("lateness and atom_limit cannot be negative")
+        self._refuse_what_needs_rows()
+
+    def _refuse_what_needs_rows(self) -> None:
+        """What stands beside the summaries, where there is nothing for it to stand on."""
+        if self.index and not self.retain:
+            raise ScriptError("an index needs the rows inside", hint="leave retain=False out")
+        if self.promotion is not None and not self.retain:
+            raise ScriptError("promotion needs the rows inside", hint="leave retain=False out")
+        if self.sampling is None:
+            if self.promotion is not None and self.promotion.bootstrap == "sample":
+                raise ScriptError(
+                    "a bootstrap from the sample needs one", hint="give sampling=ids.Sampling()"
+                )
+            return
+        if isinstance(self.window, Changelog):
+            raise ScriptError(
+                "a changelog's rows leave in any order, so no sample of them can be kept",
+                hint="sample a CountWindow or a TimeWindow",
+            )
+        if self.sampling.replacement and self.lateness:
+            raise ScriptError(
+                "samples with replacement follow the order of arrival", hint="leave lateness out"
+            )
 
     def measures(self) -> dict[str, Expression]:
         """The measures' expressions, by the text they were given as."""
@@ -66,6 +94,9 @@ class Settings:
             "degree": self.degree,
             "atom_limit": self.atom_limit,
             "intersections": list(self.intersections),
+            "index": list(self.index),
+            "sampling": None if self.sampling is None else asdict(self.sampling),
+            "promotion": None if self.promotion is None else asdict(self.promotion),
         }
 
     @classmethod
@@ -82,4 +113,7 @@ class Settings:
             degree=facts["degree"],
             atom_limit=facts["atom_limit"],
             intersections=tuple(facts["intersections"]),
+            index=tuple(facts["index"]),
+            sampling=None if facts["sampling"] is None else Sampling(**facts["sampling"]),
+            promotion=None if facts["promotion"] is None else Promotion(**facts["promotion"]),
         )

@@ -1,0 +1,242 @@
+"""Questions nobody registered: what each mechanism offers, and the one that is taken carried out.
+
+Order of preference among equals: atoms, index, scan. All are exact, so all give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ids.engine.answering import answer
+from ids.engine.core import Core
+from ids.engine.estimating import estimate_drawn
+from ids.engine.picking import held_sums, place_sums
+from ids.engine.sampling import Sampler, draw_from
+from ids.engine.settings import Settings
+from ids.errors import StateError
+from ids.kernels.scatter import add_rows
+from ids.model.attribution import Attribution
+from ids.model.expression import Expression, Name, columns_of
+from ids.model.query import Approximate
+from ids.model.sampling import Sampling
+from ids.plan.mechanism import (
+    Offer,
+    choose_offer,
+    index_offer,
+    partial_offer,
+    sample_offer,
+    scan_offer,
+)
+from ids.plan.question import Question
+from ids.plan.recognising import Related
+from ids.predicates.deciding import decide
+from ids.predicates.truth import holds
+from ids.predicates.vector import Kleene
+from ids.state.index import Access
+from ids.state.refined import Refined
+from ids.state.retained import TAG
+
+__all__ = ["Way", "answer_from_rows", "ways"]
+
+Words = npt.NDArray[np.int64]
+
+# A part of the rows so small that whoever finds it need not be compared with a scan.
+_FEW = 1 / 64
+# An atom's truth (0 FALSE, 1 TRUE, -1 NULL) as Kleene's -1, 1, 0.
+_KLEENE = np.array([-1, 1, 0], np.int8)
+
+
+class Way(NamedTuple):
+    """An offer, and how to carry it out."""
+
+    offer: Offer
+    carry: Callable[[], Attribution]
+
+
+class _Found(NamedTuple):
+    """A condition's summary, int64[1, words], and how many rows were looked at for it."""
+
+    summary: Words
+    touched: int
+
+
+def answer_from_rows(core: Core, question: Question, settings: Settings) -> Attribution:
+    """A question about a condition over columns, in the cheapest way there is."""
+    few = _few(core, question)
+    if few is not None:
+        return few.carry()
+    found = ways(core, question, settings, every=False)
+    best = choose_offer([way.offer for way in found])
+    return next(way for way in found if way.offer is best).carry()
+
+
+def _few(core: Core, question: Question) -> Way | None:
+    """The index, where it leaves so few rows that no other way needs to be weighed."""
+    if core.index is None or question.approximate is not None or question.path.related is not None:
+        return None
+    way = _by_index(core, question)
+    return way if way is not None and way.offer.touched < _FEW * core.rows else None
+
+
+def ways(core: Core, question: Question, settings: Settings, *, every: bool = True) -> list[Way]:
+    """Every way to the answer (or every exact one, if any); where a sample was asked for, that."""
+    if question.approximate is not None:
+        return [_sampled(core, question, question.approximate, settings)]
+    found = _exact_ways(core, question)
+    if core.sampler is not None and (every or not found):
+        asked = Approximate(core.sampler.sampling.size)
+        found.append(_sampled(core, question, asked, settings))
+    return found
+
+
+def _exact_ways(core: Core, question: Question) -> list[Way]:
+    """Every exact way; none where the rows are not retained."""
+    if not core.has_raw:
+        return []
+    assert core.retained is not None
+    path = question.path
+    assert path.condition is not None
+    rows, condition = len(core.retained), path.condition
+
+    def way(offer: Offer, find: Callable[[int, int], _Found]) -> Way:
+        return Way(offer, lambda: _exact(core, question, offer, find))
+
+    found = [way(scan_offer(rows), partial(_scan, core, condition))]
+    by_index = _by_index(core, question)
+    if by_index is not None:
+        found.append(by_index)
+    if path.related is not None and isinstance(core.membership, Refined):
+        sure, undecided = _verdict(core.membership, path.related)
+        count = int(core.measures[0].atoms[undecided, 0].sum())
+        rest = partial(_partial, core, condition, sure, undecided)
+        found.append(way(partial_offer(rows, count), rest))
+    return found
+
+
+def _by_index(core: Core, question: Question) -> Way | None:
+    if core.index is None:
+        return None
+    assert core.retained is not None
+    assert question.path.condition is not None
+    access = core.index.access(question.path.condition, core.retained)
+    if access is None:
+        return None
+    offer = index_offer(core.rows, access.candidates)
+    return Way(offer, lambda: _exact(core, question, offer, partial(_indexed, core, access)))
+
+
+def _exact(
+    core: Core, question: Question, offer: Offer, find: Callable[[int, int], _Found]
+) -> Attribution:
+    game, measure, _, _ = question
+    found = find(measure, game.degree)
+    value = answer(core.measures[measure], found.summary, 0, game)
+    return Attribution(
+        *value, offer.mechanism, 0.0, core.rows, offer.why, offer.touched, found.touched
+    )
+
+
+def _sampled(core: Core, question: Question, asked: Approximate, settings: Settings) -> Way:
+    """The rows drawn; drawn on the spot where no sample of that size is kept."""
+    sampler = core.sampler
+    kept = sampler is not None and asked.size <= sampler.sampling.size
+    if not kept and not core.has_raw:
+        raise _too_large(asked, sampler)
+    forced = question.approximate is not None
+    stratified = kept and sampler is not None and bool(sampler.sampling.strata)
+    size = sampler.looks_at(asked.size) if kept and sampler is not None else core.rows
+    offer = sample_offer(core.rows, size, stratified=stratified, asked=forced)
+
+    def carry() -> Attribution:
+        if kept and sampler is not None:
+            sampling = sampler.sampling
+            drawing = sampler.sample.drawn(question.measure, asked.size)
+        else:
+            sampling = replace(settings.sampling or Sampling(), size=asked.size, extremes=None)
+            assert core.retained is not None
+            drawing = draw_from(core.retained, core.schema, sampling, question.measure)
+        found = estimate_drawn(core, question, drawing, asked, sampling)
+        value, share, lift, error, standard_error = (float(each[0]) for each in found)
+        touched = len(drawing.value) if kept else core.rows
+        return Attribution(
+            value, share, lift, offer.mechanism, error, core.rows, offer.why, offer.touched,
+            touched, asked.confidence, standard_error,
+            len(drawing.value) - (0 if drawing.complete else drawing.whole), sampling.seed,
+        )  # fmt: skip
+
+    return Way(offer, carry)
+
+
+def _too_large(asked: Approximate, sampler: Sampler | None) -> StateError:
+    fact = f"a sample of {asked.size:,} rows was asked for"
+    if sampler is None:
+        return StateError(
+            f"{fact}, and this engine keeps neither rows nor a sample; make it with "
+            "sampling=ids.Sampling() or with retain=True"
+        )
+    return StateError(
+        f"{fact}, and this engine keeps one of {sampler.sampling.size:,}; ask for no more than "
+        "that, or make the engine with a larger one"
+    )
+
+
+def _scan(core: Core, condition: Expression, measure: int, degree: int) -> _Found:
+    """One look at every row inside, on the columns the condition reads."""
+    assert core.retained is not None
+    table = core.retained.table(set(columns_of(condition)))
+    if not table.rows:
+        return _Found(place_sums(core, measure, np.zeros(0, np.int64), degree), 0)
+    return _Found(held_sums(core, measure, holds(condition, table), degree), table.rows)
+
+
+def _indexed(core: Core, access: Access, measure: int, degree: int) -> _Found:
+    """The rows that the index has found."""
+    assert core.retained is not None
+    places = access.places(core.retained)
+    return _Found(place_sums(core, measure, places, degree), access.candidates)
+
+
+def _verdict(atoms: Refined, related: Related) -> tuple[Words, Words]:
+    """The live atoms all of whose rows the condition surely holds on, and those left open."""
+    live = atoms.live
+    truths = {n: atoms.refinement.truths[live, k] for k, n in enumerate(atoms.names)}
+
+    def known(node: Expression) -> Kleene | None:
+        return _KLEENE[truths[node.name]] if isinstance(node, Name) else None
+
+    low, high = (np.broadcast_to(each, len(live)) for each in decide(related.mixed, known))
+    sure, possible = low == 1, high == 1
+    for name in related.implying:
+        sure = sure | (truths[name] == 1)
+    for name in related.implied:
+        possible = possible & (truths[name] == 1)
+    for name in related.excluded:
+        possible = possible & (truths[name] != 1)
+    if related.covered:
+        possible = sure
+    return live[sure], live[possible & ~sure]
+
+
+def _partial(
+    core: Core, condition: Expression, sure: Words, undecided: Words, measure: int, degree: int
+) -> _Found:
+    """The sure atoms' own sums, and those rows of the undecided ones that the condition takes."""
+    assert core.retained is not None
+    assert isinstance(core.membership, Refined)
+    summaries = core.measures[measure]
+    total = summaries.merged(sure).reshape(1, -1)
+    if not len(undecided):
+        return _Found(total, 0)
+    is_open = np.zeros(core.membership.width, np.bool_)
+    is_open[undecided] = True
+    places = np.flatnonzero(is_open[core.retained.rows[TAG].view(np.uint32)])
+    table = core.retained.table(set(columns_of(condition))).take(places)
+    taken = place_sums(core, measure, places[holds(condition, table)], degree)
+    add_rows(total, taken, summaries.scale.layout)
+    return _Found(total, len(places))

@@ -1,0 +1,19 @@
+"""What stands beside the summaries, if it was asked for: an index, a sample."""
+
+from __future__ import annotations
+
+from ids.engine.core import Core
+from ids.engine.sampling import Sampler
+from ids.engine.settings import Settings
+from ids.model.window import Changelog
+from ids.state.index import Index
+
+__all__ = ["attend"]
+
+
+def attend(core: Core, settings: Settings) -> None:
+    """Set up what follows the rows inside; a column it needs and does not find is refused."""
+    if settings.index:
+        core.index = Index(settings.index, core.schema.kinds)
+    if settings.sampling is not None and not isinstance(settings.window, Changelog):
+        core.sampler = Sampler(core.schema, settings.sampling, settings.window)

@@ -1,0 +1,89 @@
+"""An estimate: the rows drawn, put to a condition, and what they tell of the whole window."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ids.engine.answering import moments_of, window_alone
+from ids.engine.core import Core
+from ids.estimates import Drawn, Estimates, Parts, Whole, estimate
+from ids.model.expression import Expression, columns_of
+from ids.model.query import Approximate
+from ids.model.sampling import Sampling
+from ids.model.table import Table
+from ids.plan.question import Question
+from ids.predicates.deciding import decide
+from ids.predicates.truth import holds, kleene
+from ids.predicates.vector import Kleene
+from ids.state.sample import Drawing
+
+__all__ = ["estimate_drawn", "parts_of"]
+
+Bools = npt.NDArray[np.bool_]
+
+
+def estimate_drawn(
+    core: Core, question: Question, drawing: Drawing, asked: Approximate, sampling: Sampling
+) -> Estimates:
+    """Value, share, lift, error and standard error of one window, each float64[1]."""
+    game, condition = question.game, question.path.condition
+    assert condition is not None
+    summaries = core.measures[question.measure]
+    exponent = summaries.scale.exponent
+    member = drawing.plays & _held(condition, drawing.rows)
+    value = np.ldexp(drawing.value, -exponent)
+    low, high = np.ldexp([drawing.low, drawing.high], -exponent)
+    whole = drawing.whole
+    drawn = Drawn(drawing.starts, value[whole:], member[whole:], drawing.plays[whole:])
+    open_, drawn = _open_parts(condition, drawing, drawn)
+    found = estimate(
+        game,
+        moments_of(window_alone(summaries)),
+        parts_of(drawing, low, high, open_),
+        drawn,
+        Whole(np.array([0, whole], np.int64), value[:whole], member[:whole], drawing.plays[:whole]),
+        confidence=asked.confidence,
+        bound=sampling.bound,
+        replacement=drawing.replacement,
+        control_variate=sampling.control_variate and drawing.strata is None,
+    )
+    with np.errstate(over="ignore", under="ignore"):
+        return Estimates(*(np.ldexp(each, exponent * game.power) for each in found))
+
+
+def parts_of(
+    drawing: Drawing, low: float, high: float, which: Bools | slice = slice(None)
+) -> Parts:
+    """The parts of one window (or some), whose values all lie between ``low`` and ``high``."""
+    population = drawing.population[which]
+    count = len(population)
+    return Parts(np.zeros(count, np.int64), population, np.full(count, low), np.full(count, high))
+
+
+def _open_parts(condition: Expression, drawing: Drawing, drawn: Drawn) -> tuple[Bools, Drawn]:
+    """The parts where the condition may hold: a stratum may rule it out by itself."""
+    open_ = np.ones(len(drawing.population), np.bool_)
+    if drawing.strata is not None:
+        open_ = _possible(condition, drawing.strata)
+    if open_.all():
+        return open_, drawn
+    sizes = np.diff(drawn.starts)
+    rows = np.repeat(open_, sizes)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[open_])])
+    return open_, Drawn(starts, drawn.value[rows], drawn.member[rows])
+
+
+def _possible(condition: Expression, strata: Table) -> Bools:
+    """In which strata the condition may hold, as far as their own columns tell."""
+
+    def known(node: Expression) -> Kleene | None:
+        read = set(columns_of(node))
+        return kleene(node, strata) if read and read.issubset(strata.columns) else None
+
+    highest = decide(condition, known)[1]
+    return np.broadcast_to(highest == 1, strata.rows).copy()
+
+
+def _held(condition: Expression, rows: Table) -> Bools:
+    return holds(condition, rows) if rows.rows else np.zeros(0, np.bool_)

@@ -1,0 +1,121 @@
+"""Promotion carried out: conditions that keep coming become predicates, and go when stale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from threading import Timer
+from typing import Any
+
+from ids.engine.core import Core
+from ids.engine.provisional import Provisional
+from ids.engine.registrations import Registrations
+from ids.model.expression import Expression, Name, columns_of
+from ids.model.promotion import Promotion
+from ids.plan.promotion import Policy
+from ids.plan.question import Path, Question
+
+__all__ = ["Promoter"]
+
+# A question that looks at a quarter of the rows or more weighs as much as one that looks at all.
+_DEAR = 4.0
+
+
+class Promoter:
+    """Which conditions are promoted, under which names; ``policy`` decides, this does."""
+
+    def __init__(
+        self, promotion: Promotion, registrations: Registrations, rebuild: Callable[[], object]
+    ) -> None:
+        self.promotion = promotion
+        self.policy = Policy(promotion)
+        self.names: dict[str, str] = {}  # by key, and so are the weights
+        self.weights: dict[str, float] = {}  # of a question, were it not promoted
+        self._registrations = registrations
+        self._rebuild = rebuild
+        self._serial = 0
+
+    def ask(self, core: Core, question: Question, touched: int) -> int:
+        """A question came that would look at ``touched`` rows: rows looked at for a promotion.
+
+        A promotion answers the question that caused it, so it costs no look at a row more than
+        the scan it replaces.
+        """
+        for key in self.policy.stale():
+            self._demote(core, key)
+        for key in self._used(question.path):
+            self.policy.ask(key, self.weights[key])
+        if question.path.mechanism != "rows":
+            return 0
+        key, weight = question.path.key, min(1.0, _DEAR * touched / max(1, core.rows))
+        verdict = self.policy.ask(key, weight)
+        if verdict is None:
+            return 0
+        self.weights[key] = weight
+        if verdict.demoted is not None:
+            self._demote(core, verdict.demoted)
+        condition = question.path.condition
+        assert condition is not None
+        self._promote(core, key, condition)
+        return 0 if self.promotion.bootstrap == "sample" else core.rows
+
+    def _used(self, path: Path) -> list[str]:
+        """The promoted conditions that answer a question."""
+        used = {path.name} if path.name else set(columns_of(path.condition or Name("")))
+        return [key for key, name in self.names.items() if name in used]
+
+    def _promote(self, core: Core, key: str, condition: Expression) -> None:
+        taken = {*self._registrations.conditions, *core.provisional, *core.schema.kinds}
+        name = self._free_name({each.lower() for each in taken})
+        if self.promotion.bootstrap == "sample" and core.rows:
+            core.provisional[name] = Provisional(name, key, condition, core)
+            self._registrations.changed()
+            timer = Timer(self.promotion.rebuild_after, self._rebuild)
+            timer.daemon = True
+            timer.start()
+        else:
+            self._registrations.admit(core, name, condition)
+        self.names[key] = name
+        self.policy.promote(key)
+
+    def _demote(self, core: Core, key: str) -> None:
+        name = self.names.pop(key)
+        del self.weights[key]
+        self.policy.demote(key)
+        if core.provisional.pop(name, None) is None:
+            self._registrations.dismiss(core, name)
+
+    def settle(self, core: Core) -> list[str]:
+        """Count every provisional predicate exactly; their names."""
+        settled = list(core.provisional.values())
+        core.provisional.clear()
+        for one in settled:
+            self._registrations.admit(core, one.name, one.condition)
+        return [one.name for one in settled]
+
+    def forget(self, name: str) -> None:
+        """A user dropped it."""
+        for key in [k for k, n in self.names.items() if n == name]:
+            del self.names[key], self.weights[key]
+            self.policy.demote(key)
+
+    def _free_name(self, taken: set[str]) -> str:
+        while True:
+            self._serial += 1
+            name = f"promoted_{self._serial}"
+            if name not in taken:
+                return name
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON holds it; nothing is provisional in a checkpoint."""
+        return {
+            "names": self.names,
+            "weights": self.weights,
+            "serial": self._serial,
+            "policy": self.policy.facts(),
+        }
+
+    def adopt(self, facts: Mapping[str, Any]) -> None:
+        """Go on from such facts."""
+        self.names, self.weights = dict(facts["names"]), dict(facts["weights"])
+        self._serial = facts["serial"]
+        self.policy.adopt(facts["policy"])

@@ -1,0 +1,200 @@
+"""Questions nobody registered: every exact mechanism gives the same bits, and says what it did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ids
+from ids.errors import IdsError, ScriptError, StateError, UnknownNameError
+
+REGIONS = ["EU", "US", "AP", None]
+REGISTERED = {"eu": "region = 'EU'", "slow": "ms > 50", "odd": "k % 2 = 1"}
+
+LEAVES = [
+    "region = 'EU'", "region IN ('EU', 'US')", "region <> 'US'", "region LIKE '%U%'",
+    "region IS NULL", "k = 3", "k BETWEEN 2 AND 7", "k IN (1, 4, 9)", "k % 2 = 1", "k > 5.5",
+    "ms > 50", "50 < ms", "ms <= 20.25", "ms IS NULL", "flag", "NOT flag", "eu", "slow",
+    "k > 4 AND flag", "UPPER(region) = 'AP'",
+]  # fmt: skip
+
+
+def conditions() -> st.SearchStrategy[str]:
+    return st.recursive(
+        st.sampled_from(LEAVES),
+        lambda below: st.one_of(
+            st.builds(lambda a, b: f"({a} AND {b})", below, below),
+            st.builds(lambda a, b: f"({a} OR {b})", below, below),
+            st.builds(lambda a: f"NOT ({a})", below),
+        ),
+        max_leaves=4,
+    )
+
+
+def batch(rng: np.random.Generator, rows: int) -> dict[str, Any]:
+    """Rows with NULLs in every column but the order."""
+    ms = np.round(rng.gamma(2.0, 30.0, rows), 2)
+    return {
+        "region": [REGIONS[i] for i in rng.integers(0, len(REGIONS), rows)],
+        "k": rng.integers(0, 10, rows),
+        "flag": [None if x == 2 else bool(x) for x in rng.integers(0, 3, rows)],
+        "ms": [None if x < 2 else float(x) for x in ms],
+    }
+
+
+def engine_of(*, registered: bool = False, **settings: Any) -> ids.Engine:
+    engine = ids.Engine(ids.CountWindow(150), "ms", **settings)
+    if registered:
+        for name, condition in REGISTERED.items():
+            engine.register(name, condition)
+    return engine
+
+
+def written_out(condition: str) -> str:
+    """The condition without registered names."""
+    for name, meaning in REGISTERED.items():
+        condition = " ".join(
+            f"({meaning})" if part == name else part
+            for part in condition.replace("(", " ( ").replace(")", " ) ").split(" ")
+        )
+    return condition
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    asked=st.lists(conditions(), min_size=1, max_size=4),
+    game=st.sampled_from(["SUM", "COUNT(*)", "AVG", "VAR_POP", "VAR_SAMP"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_every_exact_way_gives_the_bits_of_a_registered_predicate(
+    seed: int, asked: list[str], game: str
+) -> None:
+    engines = [
+        engine_of(registered=True),
+        engine_of(registered=True, index=("region", "k", "ms", "flag")),
+        engine_of(registered=True, index="k", promotion=ids.Promotion(threshold=1)),
+    ]
+    truth = engine_of(registered=True)
+    for number, condition in enumerate(asked):
+        truth.register(f"asked_{number}", written_out(condition))
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        rows = batch(rng, int(rng.integers(1, 120)))
+        for engine in [*engines, truth]:
+            engine.ingest(rows)
+        for number, condition in enumerate(asked):
+            right = truth.attribute(game, f"asked_{number}")
+            for engine in engines:
+                found = engine.attribute(game, condition)
+                assert found[:3] == right[:3], (condition, found)
+                assert found.error == 0.0
+                assert found.touched == found.estimated
+
+
+def test_a_condition_is_recognised_however_it_is_written() -> None:
+    engine = engine_of(registered=True)
+    engine.ingest(batch(np.random.default_rng(1), 100))
+    for condition, mechanism in [
+        ("'EU' = region", "marginal"),
+        ("region IN ('EU')", "marginal"),
+        ("NOT region <> 'EU'", "marginal"),
+        ("ms > 50.0 AND region = 'EU'", "compositional"),
+        ("NOT (ms <= 50 OR region <> 'EU')", "compositional"),
+        ("region = 'EU' AND k = 3", "scan"),
+    ]:
+        found = engine.attribute("AVG", condition)
+        assert found.mechanism == mechanism, condition
+        assert bool(found.touched) == (mechanism == "scan")
+
+
+def test_what_is_registered_spares_rows() -> None:
+    """Rows of atoms that the registered part decides are not looked at."""
+    engine = engine_of(registered=True)
+    rows = batch(np.random.default_rng(2), 150)
+    engine.ingest(rows)
+    inside = sum(region == "EU" for region in rows["region"])
+    both, either = "region = 'EU' AND k = 3", "region = 'EU' OR k = 3"
+    offers = engine.explain("AVG", both)
+    assert f"all but {inside:,} of 150 rows" in offers
+    assert f"all but {150 - inside:,} of 150 rows" in engine.explain("AVG", either)
+
+
+def test_explain_says_which_why_and_at_what_cost() -> None:
+    engine = engine_of(registered=True, index="k", sampling=ids.Sampling(16, seed=7))
+    engine.ingest(batch(np.random.default_rng(3), 150))
+    assert engine.explain("AVG", "eu").splitlines() == [
+        "AVG of eu: marginal",
+        "  why: it is registered",
+        "  tuples touched: 0 (estimated 0)",
+    ]
+    told = engine.explain("AVG", "k = 3 AND flag")
+    touched = engine.attribute("AVG", "k = 3 AND flag").touched
+    assert "AVG of k = 3 AND flag: index" in told
+    assert f"tuples touched: {touched} (estimated {touched})" in told
+    assert "scan: 150 tuples" in told
+    assert "sample: " in told
+    assert "seed 7" in engine.explain("AVG", "flag", sample=8, confidence=0.9)
+
+
+def test_an_index_follows_late_rows_and_deletes() -> None:
+    """Rows that move inside the window are found where they are."""
+    settings = {"order_by": "t", "lateness": 1_000, "index": ("k", "region")}
+    engine = ids.Engine(ids.TimeWindow(500), "ms", **settings)  # type: ignore[arg-type]
+    plain = ids.Engine(ids.TimeWindow(500), "ms", order_by="t", lateness=1_000)
+    rng = np.random.default_rng(4)
+    for start in range(0, 2_000, 100):
+        rows = batch(rng, 60) | {"t": start + rng.integers(0, 300, 60)}
+        for each in (engine, plain):
+            each.ingest(rows)
+        gone = {name: list(column)[-1:] for name, column in rows.items()}
+        if engine.rows and start % 300 == 0:
+            for each in (engine, plain):
+                each.apply(deletes=gone)
+        for condition in ("k = 3", "region = 'EU' AND k > 5", "k <> 3 OR region IS NULL"):
+            assert engine.attribute("SUM", condition)[:3] == plain.attribute("SUM", condition)[:3]
+
+
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        ("regoin = 'EU'", "unknown column 'regoin'"),
+        ("region > 5", "compare"),
+        ("ms", "a predicate must be a condition"),
+        ("region = ", ""),
+    ],
+)
+def test_a_bad_question_is_one_line(condition: str, error: str) -> None:
+    engine = engine_of(index="k", sampling=ids.Sampling(8))
+    engine.ingest(batch(np.random.default_rng(5), 20))
+    for size in (None, 5):
+        with pytest.raises(IdsError) as refused:
+            engine.attribute("AVG", condition, sample=size)
+        assert error in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+def test_what_cannot_be_kept_is_refused_at_once() -> None:
+    with pytest.raises(ScriptError, match="an index needs the rows"):
+        ids.Engine(ids.CountWindow(5), "ms", index="k", retain=False)
+    with pytest.raises(ScriptError, match="promotion needs the rows"):
+        ids.Engine(ids.CountWindow(5), "ms", promotion=ids.Promotion(), retain=False)
+    with pytest.raises(ScriptError, match="changelog"):
+        ids.Engine(ids.Changelog(), "ms", sampling=ids.Sampling())
+    with pytest.raises(ScriptError, match="needs one"):
+        ids.Engine(ids.CountWindow(5), "ms", promotion=ids.Promotion(bootstrap="sample"))
+    engine = ids.Engine(ids.CountWindow(5), "ms", index="kk")
+    with pytest.raises(UnknownNameError, match="'kk'"):
+        engine.ingest({"k": [1], "ms": [2.0]})
+    strata = ids.Engine(ids.CountWindow(5), "ms", sampling=ids.Sampling(4, strata="kk"))
+    with pytest.raises(UnknownNameError, match="'kk'"):
+        strata.ingest({"k": [1], "ms": [2.0]})
+    bare = ids.Engine(ids.CountWindow(5), "ms", retain=False)
+    bare.ingest({"ms": [2.0]})
+    with pytest.raises(StateError, match="nothing that is kept answers"):
+        bare.attribute("AVG", "ms > 1")
+    with pytest.raises(StateError, match="neither rows nor a sample"):
+        bare.attribute("AVG", "ms > 1", sample=5)

@@ -1,0 +1,162 @@
+"""Promotion in a running engine: the same answers for less, and nothing else disturbed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import sleep
+
+import numpy as np
+import pytest
+
+import ids
+from ids.errors import StateError
+from tests.engine.test_adhoc import batch
+
+ASKED = "k BETWEEN 2 AND 5 AND flag"
+SAME = "NOT (k < 2 OR 5 < k OR NOT flag)"
+
+
+def engines(**promotion: object) -> tuple[ids.Engine, ids.Engine]:
+    """One that promotes and one that does not, both with rows inside."""
+    made = []
+    for policy in (ids.Promotion(**promotion), None):  # type: ignore[arg-type]
+        engine = ids.Engine(ids.CountWindow(300), "ms", promotion=policy, sampling=ids.Sampling(40))
+        engine.register("eu", "region = 'EU'")
+        made.append(engine)
+    feed(made[0], made[1], 1, 400)
+    return made[0], made[1]
+
+
+def feed(one: ids.Engine, other: ids.Engine, seed: int, rows: int) -> None:
+    fresh = batch(np.random.default_rng(seed), rows)
+    one.ingest(fresh)
+    other.ingest(fresh)
+
+
+def test_the_second_question_promotes_and_is_answered_by_it() -> None:
+    engine, plain = engines(threshold=2)
+    first = engine.attribute("AVG", ASKED)
+    feed(engine, plain, 2, 10)
+    second = engine.attribute("AVG", SAME)
+    feed(engine, plain, 3, 10)
+    third = engine.attribute("AVG", ASKED)
+    assert [a.mechanism for a in (first, second, third)] == ["scan", "marginal", "marginal"]
+    assert [a.touched for a in (first, second, third)] == [300, 300, 0]
+    assert "promoted" in second.why
+    assert list(engine.promoted) == ["promoted_1"]
+    assert third[:3] == plain.attribute("AVG", ASKED)[:3]
+    joint = engine.attribute("VAR_POP", "promoted_1 AND eu")
+    assert joint.mechanism == "compositional"
+    assert joint[:3] == plain.attribute("VAR_POP", f"({ASKED}) AND eu")[:3]
+    assert engine.residual("AVG") == pytest.approx(0.0, abs=1e-9)
+
+
+def test_demotion_leaves_the_state_of_an_engine_that_never_promoted() -> None:
+    engine, plain = engines(threshold=1, stale=3)
+    engine.attribute("AVG", ASKED)
+    assert engine.atoms > plain.atoms
+    for _ in range(4):
+        engine.attribute("AVG", "eu")
+        engine.attribute("AVG", "k = 1")
+        feed(engine, plain, 5, 3)
+    engine.attribute("AVG", "k = 2")
+    assert ASKED not in str(engine.promoted)
+    for name in list(engine.promoted):
+        engine.drop(name)
+    assert engine.predicates == plain.predicates
+    assert engine.atoms == plain.atoms
+    for game in ("SUM", "AVG", "VAR_SAMP"):
+        assert engine.attribute(game, "eu")[:3] == plain.attribute(game, "eu")[:3]
+
+
+def test_at_most_so_many_are_promoted() -> None:
+    engine, plain = engines(most=2, threshold=1, replaces=False)
+    for k in range(6):
+        engine.attribute("AVG", f"k = {k}")
+        feed(engine, plain, k, 5)
+    assert list(engine.promoted.values()) == ["k = 0", "k = 1"]
+    assert engine.attribute("AVG", "k = 5").mechanism == "scan"
+
+
+def test_a_provisional_error_is_the_same_integers_until_the_exact_rebuild() -> None:
+    """What the estimate missed neither grows nor decays under exact deltas, to the bit."""
+    engine, plain = engines(threshold=1, bootstrap="sample", rebuild_after=3600.0)
+    plain.register("asked", ASKED)
+    found = engine.attribute("AVG", ASKED)
+    assert found.mechanism == "provisional"
+    assert found.sample_size == 40
+    missed = []
+    for seed in range(12):
+        assert engine._core is not None
+        assert plain._core is not None
+        provisional = engine._core.provisional["promoted_1"]
+        row = plain._core.membership.names.index("asked")
+        exact = [
+            (ours.exact(sums[0]), other.exact(other.marginals[row]))
+            for ours, sums, other in zip(
+                engine._core.measures, provisional.sums, plain._core.measures, strict=True
+            )
+        ]
+        missed.append([(a[0] - b[0], [x - y for x, y in zip(a[1], b[1], strict=True)])
+                       for a, b in exact])  # fmt: skip
+        now = engine.attribute("AVG", ASKED)
+        assert now.mechanism == "provisional"
+        assert abs(now.value - plain.attribute("AVG", "asked").value) <= now.error
+        feed(engine, plain, seed, 70)
+    assert any(count for count, _ in missed[0]), "an estimate that is exact shows nothing"
+    assert all(each == missed[0] for each in missed)
+
+    with pytest.raises(StateError, match="provisional"):
+        engine.attribute("AVG", "promoted_1 AND eu")
+    assert engine.attribute("AVG", f"({ASKED}) AND region = 'EU'").mechanism == "scan"
+    assert engine.rebuild() == ["promoted_1"]
+    settled = engine.attribute("AVG", ASKED)
+    assert settled.mechanism == "marginal"
+    assert settled[:3] == plain.attribute("AVG", "asked")[:3]
+    assert engine.attribute("AVG", "promoted_1 AND eu").mechanism == "compositional"
+
+
+def test_the_exact_rebuild_comes_by_itself() -> None:
+    engine, plain = engines(threshold=1, bootstrap="sample", rebuild_after=0.01)
+    engine.attribute("AVG", ASKED)
+    for _ in range(500):
+        if "promoted_1" in engine.predicates:
+            break
+        sleep(0.02)
+    assert engine.attribute("AVG", ASKED)[:3] == plain.attribute("AVG", ASKED)[:3]
+    assert engine.attribute("AVG", ASKED).mechanism == "marginal"
+
+
+def test_values_beyond_the_scale_settle_what_is_provisional() -> None:
+    engine, plain = engines(threshold=1, bootstrap="sample", rebuild_after=3600.0)
+    engine.attribute("AVG", ASKED)
+    huge = {"region": ["EU"], "k": [3], "flag": [True], "ms": [1e15]}
+    engine.ingest(huge)
+    plain.ingest(huge)
+    assert engine.attribute("AVG", ASKED)[:3] == plain.attribute("AVG", ASKED)[:3]
+
+
+def test_a_restored_engine_knows_what_it_promoted(tmp_path: Path) -> None:
+    engine, plain = engines(threshold=2, stale=4)
+    for _ in range(2):
+        engine.attribute("AVG", ASKED)
+        feed(engine, plain, 1, 5)
+    engine.attribute("AVG", "k = 7")
+    engine.checkpoint(tmp_path / "engine")
+    restored = ids.Engine.restore(tmp_path / "engine")
+    assert restored.promoted == engine.promoted
+    assert restored.attribute("AVG", SAME).mechanism == "marginal"
+    assert restored.attribute("AVG", "k = 7").mechanism == "marginal", "its second question"
+
+
+def test_promotion_waits_while_a_slide_is_on_its_way() -> None:
+    engine, _ = engines(threshold=1)
+    from threading import Thread
+
+    asked = []
+    with engine._writing:
+        thread = Thread(target=lambda: asked.append(engine.attribute("AVG", ASKED)))
+        thread.start()
+        thread.join(60)
+    assert asked[0].mechanism == "scan"
+    assert not engine.promoted

@@ -26,7 +26,7 @@ from ids.model.expression import (
     Or,
 )
 from ids.model.table import ColumnData, Kind, Table
-from ids.predicates.truth import measure, truth
+from ids.predicates.truth import holds, measure, truth
 from tests.oracles.three_valued import evaluate
 from tests.predicates import strategies as some
 
@@ -65,6 +65,7 @@ def test_truth_is_what_the_oracle_says_row_by_row(
             truth(condition, table)
         return
     found = truth(condition, table)
+    assert holds(condition, table).tolist() == (found == 1).tolist()
     assert found.dtype == np.int8
     assert found.tolist() == [THREE[value] for value in expected]
 

@@ -70,18 +70,21 @@ def answer_from_rows(core: Core, question: Question, settings: Settings) -> Attr
     """A question about a condition over columns, in the cheapest way there is."""
     few = _few(core, question)
     if few is not None:
-        return few.carry()
+        return few
     found = ways(core, question, settings, every=False)
     best = choose_offer([way.offer for way in found])
     return next(way for way in found if way.offer is best).carry()
 
 
-def _few(core: Core, question: Question) -> Way | None:
-    """The index, where it leaves so few rows that no other way needs to be weighed."""
+def _few(core: Core, question: Question) -> Attribution | None:
+    """By the index, where it leaves so few rows that no other way needs to be weighed."""
     if core.index is None or question.approximate is not None or question.path.related is not None:
         return None
-    way = _by_index(core, question)
-    return way if way is not None and way.offer.touched < _FEW * core.rows else None
+    access = _access(core, question)
+    if access is None or access.candidates >= _FEW * core.rows:
+        return None
+    found = _indexed(core, access, question.measure, question.game.degree)
+    return _exact(core, question, index_offer(core.rows, access.candidates), found)
 
 
 def ways(core: Core, question: Question, settings: Settings, *, every: bool = True) -> list[Way]:
@@ -105,12 +108,14 @@ def _exact_ways(core: Core, question: Question) -> list[Way]:
     rows, condition = len(core.retained), path.condition
 
     def way(offer: Offer, find: Callable[[int, int], _Found]) -> Way:
-        return Way(offer, lambda: _exact(core, question, offer, find))
+        game, measure, _, _ = question
+        return Way(offer, lambda: _exact(core, question, offer, find(measure, game.degree)))
 
     found = [way(scan_offer(rows), partial(_scan, core, condition))]
-    by_index = _by_index(core, question)
-    if by_index is not None:
-        found.append(by_index)
+    access = _access(core, question)
+    if access is not None:
+        offer = index_offer(rows, access.candidates)
+        found.append(way(offer, partial(_indexed, core, access)))
     if path.related is not None and isinstance(core.membership, Refined):
         sure, undecided = _verdict(core.membership, path.related)
         count = int(core.measures[0].atoms[undecided, 0].sum())
@@ -119,24 +124,16 @@ def _exact_ways(core: Core, question: Question) -> list[Way]:
     return found
 
 
-def _by_index(core: Core, question: Question) -> Way | None:
+def _access(core: Core, question: Question) -> Access | None:
     if core.index is None:
         return None
     assert core.retained is not None
     assert question.path.condition is not None
-    access = core.index.access(question.path.condition, core.retained)
-    if access is None:
-        return None
-    offer = index_offer(core.rows, access.candidates)
-    return Way(offer, lambda: _exact(core, question, offer, partial(_indexed, core, access)))
+    return core.index.access(question.path.condition, core.retained)
 
 
-def _exact(
-    core: Core, question: Question, offer: Offer, find: Callable[[int, int], _Found]
-) -> Attribution:
-    game, measure, _, _ = question
-    found = find(measure, game.degree)
-    value = answer(core.measures[measure], found.summary, 0, game)
+def _exact(core: Core, question: Question, offer: Offer, found: _Found) -> Attribution:
+    value = answer(core.measures[question.measure], found.summary, 0, question.game)
     return Attribution(
         *value, offer.mechanism, 0.0, core.rows, offer.why, offer.touched, found.touched
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +101,8 @@ class Core:
         if not measure:
             return _none(len(self.retained)), _EVERYONE
         kept = self.retained.rows
-        return kept[f"digits {measure}"].view(np.int64), kept[f"players {measure}"].view(np.bool_)
+        digits, players = kept[f"digits {measure}"], kept[f"players {measure}"]
+        return cast(Words, digits), cast(Bools, players)
 
     def deltas(self, signed: Signed, sign: int, into: list[Words] | None = None) -> list[Words]:
         """Signed rows as one delta a measure, added to ``into`` where given."""

@@ -23,24 +23,25 @@ def held_sums(core: Core, measure: int, held: Bools, degree: int) -> Words:
     count = int(np.count_nonzero(held))
     if 2 * count <= len(held):
         return place_sums(core, measure, np.flatnonzero(held), degree)
-    rest = np.flatnonzero(~held)
-    return _tallied(core, measure, rest, degree, core.measures[measure].window, -1)
+    summaries = core.measures[measure]
+    _, words = summaries.scale.up_to(degree)
+    lanes = np.zeros((LANES, summaries.scale.words), np.int64)
+    lanes[0, :words] = summaries.window[:words]
+    return _tallied(core, measure, np.flatnonzero(~held), degree, lanes, -1)
 
 
 def place_sums(core: Core, measure: int, places: Words, degree: int) -> Words:
     """The summary of the rows at the places, int64[1, words], right up to ``degree``."""
-    nothing = np.zeros(core.measures[measure].scale.words, np.int64)
-    return _tallied(core, measure, places, degree, nothing, 1)
+    lanes = np.zeros((LANES, core.measures[measure].scale.words), np.int64)
+    return _tallied(core, measure, places, degree, lanes, 1)
 
 
 def _tallied(
-    core: Core, measure: int, places: Words, degree: int, start: Words, sign: int
+    core: Core, measure: int, places: Words, degree: int, lanes: Words, sign: int
 ) -> Words:
-    """``start`` and ``sign`` times the rows; powers beyond the degree are left out."""
+    """``sign`` times the rows added to the first lane; powers beyond the degree are left out."""
     summaries = core.measures[measure]
-    layout, words = summaries.scale.up_to(degree)
-    lanes = np.zeros((LANES, summaries.scale.words), np.int64)
-    lanes[0, :words] = start[:words]
     digits, players = core.playing(measure)
+    layout, _ = summaries.scale.up_to(degree)
     tally_places(lanes, places, digits, players, summaries.centre, layout, sign)
     return lanes[:1]

@@ -35,12 +35,12 @@ class Offer(NamedTuple):
     @property
     def why(self) -> str:
         """The reason in words."""
-        return self.reason.format(touched=self.touched, rows=self.rows)
+        return self.reason % {"touched": f"{self.touched:,}", "rows": f"{self.rows:,}"}
 
 
 def scan_offer(rows: int) -> Offer:
     """Every row inside, once."""
-    reason = "it looks at all {rows:,} rows inside"
+    reason = "it looks at all %(rows)s rows inside"
     return Offer("scan", rows, _SCAN_START + rows * _SCAN_ROW, reason, rows)
 
 
@@ -50,14 +50,14 @@ def partial_offer(rows: int, undecided: int) -> Offer:
         reason = "what is registered decides every live atom"
         return Offer("compositional", 0, 0.0, reason, rows)
     cost = _PARTIAL_START + rows * _PARTIAL_ROW + undecided * _CANDIDATE_ROW
-    reason = "what is registered decides all but {touched:,} of {rows:,} rows"
+    reason = "what is registered decides all but %(touched)s of %(rows)s rows"
     return Offer("scan", undecided, cost, reason, rows)
 
 
 def index_offer(rows: int, candidates: int) -> Offer:
     """The rows that the index cannot rule out."""
     cost = _INDEX_START + candidates * _CANDIDATE_ROW
-    return Offer("index", candidates, cost, "the index leaves {touched:,} of {rows:,} rows", rows)
+    return Offer("index", candidates, cost, "the index leaves %(touched)s of %(rows)s rows", rows)
 
 
 def sample_offer(rows: int, drawn: int, *, stratified: bool, asked: bool) -> Offer:

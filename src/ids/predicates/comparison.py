@@ -21,7 +21,7 @@ from ids.predicates.vector import (
     to_kleene,
 )
 
-__all__ = ["compare", "within"]
+__all__ = ["compare", "compared", "within"]
 
 _UFUNC: dict[str, Callable[[Any, Any], Any]] = {
     "=": np.equal,
@@ -37,6 +37,11 @@ _DOUBLE_INTEGERS = 2**53
 
 def compare(op: str, left: Vector, right: Vector) -> Kleene:
     """``left op right``; both of one kind, or NULL. O(rows), text O(words) more."""
+    return to_kleene(*compared(op, left, right))
+
+
+def compared(op: str, left: Vector, right: Vector) -> tuple[Mask, Mask | None]:
+    """The same as a mask, and where it is known (None: everywhere)."""
     valid = both_valid(left.valid, right.valid)
     if left.kind is None or right.kind is None:
         holds: Mask = np.zeros(1, np.bool_)
@@ -45,10 +50,10 @@ def compare(op: str, left: Vector, right: Vector) -> Kleene:
     else:
         holds = _numbers("=" if op == "<=>" else op, left.values, right.values)
     if op != "<=>":
-        return to_kleene(holds, valid)
+        return holds, valid
     if valid is not None:
         holds = (holds & valid) | ~(_known(left) | _known(right))
-    return to_kleene(holds, None)
+    return holds, None
 
 
 def _known(vector: Vector) -> Mask:
@@ -78,6 +83,11 @@ def _are_doubles(integers: Array) -> bool:
 
 def _doubles(op: str, left: Array, right: Array) -> Mask:
     """IEEE comparison, mended where NaN stands: NaN = NaN, and NaN is above the rest."""
+    if len(right) == 1 and right[0] == right[0]:
+        # beside a constant IEEE's own <, <= and = are right: they are false of NaN
+        positive = {">": "<=", ">=": "<", "<>": "="}.get(op)
+        return cast(Mask, _UFUNC[op](left, right) if positive is None else
+                    ~_UFUNC[positive](left, right))  # fmt: skip
     if op in ("<", ">"):
         return ~_doubles(">=" if op == "<" else "<=", left, right)
     if op == "<>":

@@ -22,7 +22,7 @@ from ids.model.expression import (
     Or,
 )
 from ids.model.table import Kind, Table
-from ids.predicates.comparison import compare, within
+from ids.predicates.comparison import compare, compared, within
 from ids.predicates.functions import arithmetic, call, coalesce, negative
 from ids.predicates.patterns import compile_pattern
 from ids.predicates.vector import (
@@ -51,8 +51,27 @@ def truth(expression: Expression, table: Table) -> npt.NDArray[np.int8]:
 
 def holds(expression: Expression, table: Table) -> Mask:
     """Where a condition is TRUE: what ``truth`` gives, less the difference of FALSE and NULL."""
-    held: Mask = spread(kleene(expression, table) > 0, table.rows)
+    held: Mask = spread(_is(expression, table, True), table.rows)
     return held
+
+
+def _is(expression: Expression, table: Table, wanted: bool) -> Mask:
+    """Where a condition is surely TRUE, or surely FALSE: masks alone, a quarter of the passes."""
+    match expression:
+        case And(operands) | Or(operands):
+            join = np.logical_and if isinstance(expression, And) is wanted else np.logical_or
+            found = _is(operands[0], table, wanted)
+            for operand in operands[1:]:
+                found = join(found, _is(operand, table, wanted))
+            return found
+        case Not(operand):
+            return _is(operand, table, not wanted)
+        case Comparison(op, left, right):
+            mask, valid = compared(op, vector(left, table), vector(right, table))
+            mask = mask if wanted else ~mask
+            return mask if valid is None else mask & valid
+    known: Mask = kleene(expression, table) == (1 if wanted else -1)
+    return known
 
 
 def measure(

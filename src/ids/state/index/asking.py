@@ -67,8 +67,7 @@ class _Leaf(NamedTuple):
 
     def find(self, retained: Retained) -> RowSet:
         found = self.column.find(retained, self.slicing)
-        looked_at = found.rows + found.postings.behind(found.live)
-        return Slice(found, min(looked_at, len(retained)))
+        return Slice(found, min(found.rows + found.behind, len(retained)))
 
 
 class _Any(NamedTuple):

@@ -66,11 +66,13 @@ class Index:
 
     def prepare(self, condition: Expression) -> Prepared | None:
         """A bound condition, ready to be found after every slide; None: the index is of no use."""
-        if condition not in self._prepared:
+        try:
+            return self._prepared[condition]  # one hash of the whole condition, not two
+        except KeyError:
             if len(self._prepared) >= _MOST:
                 self._prepared.clear()
-            self._prepared[condition] = prepare(condition, self._indexed, self._kinds)
-        return self._prepared[condition]
+            found = self._prepared[condition] = prepare(condition, self._indexed, self._kinds)
+            return found
 
     def access(self, condition: Expression, retained: Retained) -> Access | None:
         """Find a bound condition in the rows inside; None where the index is of no use."""

@@ -56,7 +56,8 @@ class Live(NamedTuple):
 class Found(NamedTuple):
     """Where the keys asked for stand in each block; holds until the rows inside change.
 
-    rows  how many rows the slices hold (rows of the first block that have expired included)
+    rows    how many rows the slices hold (rows of the first block that have expired included)
+    behind  how many rows stand behind the last block, not indexed yet
     """
 
     postings: Postings
@@ -64,11 +65,12 @@ class Found(NamedTuple):
     slices: Slices
     bounds: npt.NDArray[np.int32]
     rows: int
+    behind: int
 
     def places(self) -> Places:
         """The places of these rows, ascending. O(rows + unindexed rows)."""
         post, live, (low, high, nulls) = self.postings, self.live, self.slices
-        out = np.empty(self.rows + post.behind(live), np.int64)
+        out = np.empty(self.rows + self.behind, np.int64)
         count = emit_slices(
             post.blocks, post.order, self.bounds, live.values, live.valid, live.double,
             low, high, nulls, live.first, out,
@@ -115,10 +117,6 @@ class Postings:
         """Bytes held, room to spare included."""
         return sum(a.nbytes for a in (self.blocks, self._order, self.keys, self.starts))
 
-    def behind(self, live: Live) -> int:
-        """How many rows stand behind the last block."""
-        return len(live.values) + live.first - self._end(live)
-
     def _end(self, live: Live) -> int:
         return self._ends[-1] if self._ends else live.first
 
@@ -155,7 +153,8 @@ class Postings:
             self.blocks, self.order, self.keys, self.starts, live.values, live.double,
             low, high, nulls, live.first, bounds,
         )  # fmt: skip
-        return Found(self, live, slices, bounds, rows)
+        behind = len(live.values) + live.first - self._end(live)
+        return Found(self, live, slices, bounds, rows, behind)
 
     def _layout(self, first: int, last: int) -> Iterator[int]:
         """Where blocks end: the largest that fit, each with an eighth of itself behind it."""

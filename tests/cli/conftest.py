@@ -49,8 +49,10 @@ class FakeEngine:
         *,
         bad_rows: str | Path | None = None,
         progress: Callable[[int, int], None] | None = None,
+        seed: int = 0,
     ) -> Iterator[Result]:
         self.asked = {"script": script, "tables": dict(tables), "bad_rows": bad_rows}
+        self.asked["seed"] = seed
         if self.failure is not None:
             raise self.failure
         answers = iter(self.tables)

@@ -34,6 +34,7 @@ def run_script(
     *,
     bad_rows: object = None,
     progress: Callable[[int, int], None] | None = None,
+    seed: int = 0,
 ) -> Iterator[Result]:
     registered: dict[str, Any] = {}
     for statement in parse(script):

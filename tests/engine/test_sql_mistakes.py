@@ -137,9 +137,9 @@ MISTAKES = {
         "a count window of 0 rows with a slide of 1 at line 3, column 26; both must be at least 1",
     ),
     "a sample": Mistake(
-        attribute("s = 'a' APPROXIMATE USING RESERVOIR SAMPLE 10"),
-        "APPROXIMATE answers are not available in this version at line 1, column 42; "
-        "leave the clause out: the exact answer costs no more in a continuous query",
+        attribute("s = 'a' APPROXIMATE USING RESERVOIR SAMPLE 20000000"),
+        "a sample of 20,000,000 rows at line 1, column 42; "
+        "choose 1 to 16,777,216, or leave APPROXIMATE out",
     ),
     "groups": Mistake(
         select(where="GROUP BY s\n"), f"unexpected 'GROUP' at line 2, column 8; {KEYED}"

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ids.engine.script import sql
-from ids.model.expression import Literal
 from ids.model.scale import Scale
 from ids.model.table import Kind
 from ids.model.window import CountWindow
 from ids.plan import Schema, SelectPlan, planned
-from ids.spark.replaying import TASK, Bounds, Replay, Standing, word
+from ids.spark.replaying import TASK, Bounds, Replay, Standing
 from ids.spark.stretches import cut, halo_of, last_alone, stairs
+from ids.spark.words import atoms_of, word
 from ids.state.scaling import fit_column
 
 counts = st.lists(st.integers(0, 9), min_size=1, max_size=30).map(lambda c: np.array(c, np.int64))
@@ -173,9 +173,6 @@ def test_words_of_truths_come_back_as_atoms(count: int) -> None:
     rng = np.random.default_rng(count)
     held = rng.random((300, count)) < 0.5
     held[100:] = held[rng.integers(0, 100, 200)]
-    plan = SelectPlan(
-        "t", (), (), (), (Literal(True),) * count, None, ("at",), (), CountWindow(3), False
-    )
     columns = {
         word(w): sum(
             held[:, k].astype(np.int64) << (k - 62 * w)
@@ -183,6 +180,6 @@ def test_words_of_truths_come_back_as_atoms(count: int) -> None:
         )
         for w in range(-(-count // 62))
     }
-    atoms, truths = Replay(plan, (), (), (), (), ())._atoms(pa.table(columns))
+    atoms, truths = atoms_of(pa.table(columns), count)
     assert len(truths) == len(np.unique(held, axis=0))
     assert (truths[atoms] == held).all()

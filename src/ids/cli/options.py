@@ -13,6 +13,8 @@ __all__ = [
     "LatenessOption",
     "OnceOption",
     "OutputOption",
+    "RetainOption",
+    "SeedOption",
     "StreamOption",
     "TriggerOption",
 ]
@@ -28,6 +30,14 @@ OutputOption = Annotated[
 ]
 EngineOption = Annotated[
     str, typer.Option("--engine", help="What runs the script: spark, or local in this process.")
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        metavar="NUMBER",
+        help="Which rows APPROXIMATE samples: the same number, the same rows. 0 by default.",
+    ),
 ]
 StreamOption = Annotated[
     bool, typer.Option("--stream", help="Go on as rows arrive, until interrupted.")
@@ -55,4 +65,11 @@ TriggerOption = Annotated[
 ]
 OnceOption = Annotated[
     bool, typer.Option("--once", help="With --stream: take what is there, then stop.")
+]
+RetainOption = Annotated[
+    bool,
+    typer.Option(
+        "--retain",
+        help="With --stream: keep the rows inside the window in the checkpoint, for ids ask.",
+    ),
 ]

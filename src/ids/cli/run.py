@@ -31,6 +31,8 @@ from ids.cli.options import (
     LatenessOption,
     OnceOption,
     OutputOption,
+    RetainOption,
+    SeedOption,
     StreamOption,
     TriggerOption,
 )
@@ -54,11 +56,13 @@ def run(
     master: MasterOption = None,
     conf: ConfOption = None,
     schema: SchemaOption = None,
+    seed: SeedOption = None,
     stream: StreamOption = False,
     checkpoint: CheckpointOption = None,
     lateness: LatenessOption = None,
     trigger: TriggerOption = None,
     once: OnceOption = False,
+    retain: RetainOption = False,
     debug: DebugOption = False,
 ) -> None:
     """Run a script over tables, on Spark or in this process.
@@ -76,16 +80,20 @@ def run(
         master=master,
         output=None if output == "-" else output,
         bad_rows=bad_rows,
+        seed=seed or 0,
         debug=debug,
     )
-    following = Following(checkpoint, lateness, trigger, once) if stream else None
-    _refuse_strangers(engine, job, stream, (checkpoint, lateness, trigger, once or None))
+    following = Following(checkpoint, lateness, trigger, once, retain) if stream else None
+    given = (checkpoint, lateness, trigger, once or None, retain or None)
+    _refuse_strangers(engine, job, stream, given)
+    if stream and seed is not None:
+        raise typer.BadParameter("is for batches; streams are not sampled", param_hint="--seed")
     with reporting(debug):
         script = read_script(query)
         if job.output is not None and not job.output.startswith("kafka://") and not stream:
             sink.check(job.output)
         if engine == "local":
-            _deliver(results(script, job.tables, bad_rows), job.output)
+            _deliver(results(script, job.tables, bad_rows, job.seed), job.output)
         elif following is None:
             run_batch(script, job)
         else:
@@ -100,21 +108,23 @@ def _refuse_strangers(engine: str, job: Job, stream: bool, following: tuple[obje
             param_hint="--stream, --master, --conf, --schema",
         )
     if not stream and any(option is not None for option in following):
-        hint = "--checkpoint, --lateness, --trigger, --once"
+        hint = "--checkpoint, --lateness, --trigger, --once, --retain"
         raise typer.BadParameter("is for streams; add --stream", param_hint=hint)
     unknown = sorted(set(job.schemas) - set(job.tables))
     if unknown:
         raise typer.BadParameter(f"no --table is called {unknown[0]!r}", param_hint="--schema")
 
 
-def results(script: str, tables: dict[str, str], bad_rows: Path | None) -> Iterator[Result]:
+def results(
+    script: str, tables: dict[str, str], bad_rows: Path | None, seed: int = 0
+) -> Iterator[Result]:
     """What each statement gives, with a bar while it is worked on and a note of its bad rows."""
     bar = Bar(Console(stderr=True))
     try:
         bar.start()
         from ids.engine import run_script  # here, so that --help need not wait for the compiler
 
-        for result in run_script(script, tables, bad_rows=bad_rows, progress=bar):
+        for result in run_script(script, tables, bad_rows=bad_rows, progress=bar, seed=seed):
             bar.clear()
             if result.bad_rows:
                 rows = "row" if result.bad_rows == 1 else "rows"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,22 +11,33 @@ import numpy.typing as npt
 from ids.games import Attributed
 from ids.plan import PlannedItem
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "Sampled"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+
+
+class Sampled(NamedTuple):
+    """An attribution from a sample at each emit, and the bound on its error; all float64[e]."""
+
+    value: Floats
+    share: Floats
+    lift: Floats
+    error: Floats
 
 
 @dataclass(slots=True)
 class Answers:
     """Worths by (game, measure), attributions by (game, measure, predicate).
 
-    counts  rows in the window at each emit, where the path that answered knows them already
+    counts   rows in the window at each emit, where the path that answered knows them already
+    sampled  by name, the items that are answered from samples
     """
 
     worths: dict[tuple[str, int], tuple[Floats, Bools]]
     attributions: dict[tuple[str, int, int], Attributed]
     counts: npt.NDArray[np.int64] | None = None
+    sampled: dict[str, Sampled] = field(default_factory=dict)
 
     @classmethod
     def empty(cls) -> Answers:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from ids.engine.answers import Answers
 from ids.engine.arrow import EMIT_TIME, to_array
 from ids.engine.asked import Progress, scale_of
+from ids.engine.contents import contents, priorities
 from ids.engine.rows import BadRows, Prepared, prepare
 from ids.engine.stretch import (
     Stretch,
@@ -40,7 +41,10 @@ def run_select(
     refuse_wide_windows(emits)
     held = refinement.holds(np.arange(refinement.atoms))
     scales = [scale_of(plan, n, measure) for n, measure in enumerate(prepared.measures)]
-    stretch = Stretch(atoms, held, prepared.measures, scales, emits)
+    priority = None
+    if plan.sampled:
+        priority = priorities(contents(prepared.table, plan.columns, plan.seed))
+    stretch = Stretch(atoms, held, prepared.measures, scales, emits, priority)
     return _assemble(plan, prepared, emits, answer(plan, stretch, progress))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from ids.model.rendering import render
 from ids.plan import Schema, Step, Tables, explain, planned
 from ids.source import Source, open_table
 
-__all__ = ["Result", "run_script", "shown", "sql"]
+__all__ = ["Result", "refuse_wide_seed", "run_script", "shown", "sql"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,16 @@ def sql(
     *,
     bad_rows: str | Path | None = None,
     progress: Progress | None = None,
+    seed: int = 0,
     **tables: object,
 ) -> pa.Table:
     """Run a script in process; the last SELECT's emits as an Arrow table.
 
     A script without a SELECT gives what its last SHOW or EXPLAIN shows. ``bad_rows`` names a
     directory where rows that no window can take are set aside instead of stopping the run.
+    ``seed`` decides which rows an APPROXIMATE item samples.
     """
-    results = list(run_script(script, tables, bad_rows=bad_rows, progress=progress))
+    results = list(run_script(script, tables, bad_rows=bad_rows, progress=progress, seed=seed))
     selects = [r for r in results if isinstance(r.statement, Select)]
     if not results:
         raise ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
@@ -55,8 +57,10 @@ def run_script(
     *,
     bad_rows: str | Path | None = None,
     progress: Progress | None = None,
+    seed: int = 0,
 ) -> Iterator[Result]:
     """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
+    refuse_wide_seed(seed)
     sources = Tables(tables, open_table)
     found: dict[str, dict[int, str]] = {}
     for step in planned(script, lambda statement: _schema(sources.of(statement))):
@@ -68,8 +72,15 @@ def run_script(
         if bad_rows is not None:
             reasons = found.setdefault(statement.table.lower(), {})
             aside = Aside(Path(bad_rows), statement.table, reasons)
-        table = run_select(step.plan, sources.of(statement), aside, progress)
+        plan = replace(step.plan, seed=seed)
+        table = run_select(plan, sources.of(statement), aside, progress)
         yield Result(statement, table, 0 if aside is None else aside.rows)
+
+
+def refuse_wide_seed(seed: int) -> None:
+    """A seed is a whole number of 64 bits."""
+    if not -(2**63) <= seed < 2**63:
+        raise ScriptError(f"a seed of {seed}", hint="choose a whole number of 64 bits")
 
 
 def _schema(source: Source) -> Schema:

@@ -9,19 +9,29 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ids.engine.answers import Answers
+from ids.engine.answers import Answers, Sampled
 from ids.engine.arrow import doubles
 from ids.engine.asked import Progress, asked_of
 from ids.engine.dense import answer_dense
 from ids.engine.emitting import answer_measure
+from ids.engine.moments import with_moments
 from ids.engine.rows import Measure
+from ids.engine.sampled import Population, estimated
 from ids.errors import StateError
+from ids.games import Attributed
 from ids.model.query import ItemKind
 from ids.model.scale import MAX_ROWS, Scale
 from ids.plan import PlannedItem, SelectPlan
 from ids.window import CountEmits, EmitPlan, Emits
 
-__all__ = ["Stretch", "answer", "last_of_each_key", "output_columns", "refuse_wide_windows"]
+__all__ = [
+    "Stretch",
+    "answer",
+    "item_columns",
+    "last_of_each_key",
+    "output_columns",
+    "refuse_wide_windows",
+]
 
 
 class Stretch(NamedTuple):
@@ -31,6 +41,7 @@ class Stretch(NamedTuple):
     held      bool[a, K]  on which atoms each predicate holds
     measures  the values of each measure; None for COUNT(*)
     scales    one for each measure
+    priority  int64[n]    what samples are drawn by, where an item asks for one
     """
 
     atoms: npt.NDArray[np.uint32]
@@ -38,17 +49,24 @@ class Stretch(NamedTuple):
     measures: Sequence[Measure | None]
     scales: Sequence[Scale]
     emits: EmitPlan
+    priority: npt.NDArray[np.int64] | None = None
 
 
 def answer(plan: SelectPlan, stretch: Stretch, progress: Progress | None = None) -> Answers:
     """Every item of a plan at every emit."""
     answers = Answers.empty()
     steps = len(plan.measures)
-    atoms, held, measures, scales, emits = stretch
+    atoms, held, measures, scales, emits, priority = stretch
+    exact = with_moments(plan)
     for number in range(steps):
         tick = None if progress is None else _part(progress, number, steps)
-        asked = asked_of(plan, number, measures[number], scales[number], atoms, held, emits, tick)
+        asked = asked_of(exact, number, measures[number], scales[number], atoms, held, emits, tick)
         answers |= answer_dense(asked) or answer_measure(asked)
+    if plan.sampled:
+        assert priority is not None
+        arrived, expired = emits.arrived.view(np.int64), emits.expired.view(np.int64)
+        rows = Population(priority, atoms, held, measures, arrived, expired, arrived - expired)
+        answers.sampled = estimated(plan, rows, answers)
     return answers
 
 
@@ -90,24 +108,37 @@ def output_columns(plan: SelectPlan, emits: EmitPlan, answers: Answers) -> dict[
         counts = (emits.arrived - emits.expired).view(np.int64)
     columns: dict[str, pa.Array] = {"n": pa.array(counts)}
     for item in plan.items:
-        for suffix, values, missing in _item_columns(item, answers, emits):
-            columns[item.name + suffix] = doubles(values, missing)
+        if item.kind is ItemKind.AGGREGATE:
+            columns[item.name] = doubles(*answers.aggregate(item))
+        else:
+            found = answers.sampled.get(item.name) or answers.attributed(item)
+            columns |= item_columns(item, found, emits.continues)
     return columns
 
 
-def _item_columns(
-    item: PlannedItem, answers: Answers, emits: EmitPlan
-) -> list[tuple[str, npt.NDArray[np.float64], npt.NDArray[np.bool_] | None]]:
-    if item.kind is ItemKind.AGGREGATE:
-        worth, missing = answers.aggregate(item)
-        return [("", worth, missing)]
-    attributed = answers.attributed(item)
-    if item.kind is ItemKind.DELTA:
-        before = np.zeros_like(attributed.value)
-        before[1:] = attributed.value[:-1]
-        return [("", attributed.value - np.where(emits.continues, before, 0.0), None)]
-    parts = {"SHARE": attributed.share, "LIFT": attributed.lift}
-    return [
-        ("", attributed.value, None),
-        *((f"_{part.lower()}", parts[part], None) for part in item.parts),
-    ]
+def item_columns(
+    item: PlannedItem, found: Attributed | Sampled, continues: npt.NDArray[np.bool_]
+) -> dict[str, pa.Array]:
+    """An attribution, or its change since one slide before, under the names of its columns.
+
+    ``continues`` says where the emit before stands exactly one slide before.
+    """
+    changes = item.kind is ItemKind.DELTA
+    parts = {"SHARE": found.share, "LIFT": found.lift}
+    value = found.value - _before(found.value, continues) if changes else found.value
+    columns = {item.name: doubles(value, None)}
+    columns |= {f"{item.name}_{part.lower()}": doubles(parts[part], None) for part in item.parts}
+    if isinstance(found, Sampled):
+        error = found.error + _before(found.error, continues) if changes else found.error
+        columns[f"{item.name}_error"] = doubles(error, None)
+        columns[f"{item.name}_mechanism"] = pa.repeat(pa.scalar("sample"), len(error))
+    return columns
+
+
+def _before(
+    values: npt.NDArray[np.float64], continues: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float64]:
+    """What stood one slide before; 0 where nothing did."""
+    before = np.zeros_like(values)
+    before[1:] = values[:-1]
+    return np.where(continues, before, 0.0)

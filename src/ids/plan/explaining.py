@@ -64,6 +64,10 @@ def _item(item: PlannedItem, plan: SelectPlan) -> str:
     parts = f" with {' and '.join(item.parts).lower()}" if item.parts else ""
     asked = f"{item.kind.value}({aggregate}, {item.asked}){parts}"
     change = "the change since one slide before, " if item.kind is ItemKind.DELTA else ""
+    if item.approximate is not None:
+        size, percent = item.approximate.size, 100.0 * item.approximate.confidence
+        rows = _counted(size, "row")
+        return f"{asked}: {change}sample of {rows}, bound at {percent:.12g} %"
     return f"{asked}: {change}bit {item.predicate}, {_MECHANISMS[item.mechanism]}, exact"
 
 

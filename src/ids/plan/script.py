@@ -16,7 +16,7 @@ from ids.model.table import Kind
 from ids.plan.registry import Registry
 from ids.plan.select import SelectPlan, plan_select
 
-__all__ = ["Schema", "Step", "Tables", "planned"]
+__all__ = ["Schema", "Step", "Tables", "planned", "unsupported_named"]
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def planned(script: str, schema_of: Callable[[Register | Select], Schema]) -> It
             case Register():
                 schema = schema_of(statement)
                 registry.register(statement)
-                with _unsupported_named(schema):
+                with unsupported_named(schema):
                     registry.bound(statement.table, schema.kinds)
             case Drop():
                 registry.drop(statement)
@@ -58,7 +58,7 @@ def planned(script: str, schema_of: Callable[[Register | Select], Schema]) -> It
                 yield Step(statement, None, tuple(registry))
             case Explain(select) | (Select() as select):
                 schema = schema_of(select)
-                with _unsupported_named(schema):
+                with unsupported_named(schema):
                     plan = plan_select(select, schema.kinds, registry)
                 yield Step(statement, plan, tuple(registry))
 
@@ -68,7 +68,7 @@ _parsed = lru_cache(maxsize=64)(parse)
 
 
 @contextmanager
-def _unsupported_named(schema: Schema) -> Iterator[None]:
+def unsupported_named(schema: Schema) -> Iterator[None]:
     """A column that is there, but of a type IDS does not read, is no unknown column."""
     try:
         yield

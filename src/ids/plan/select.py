@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from ids.errors import ScriptError, UnknownNameError
 from ids.games import Game, find
 from ids.model.expression import And, Expression, Literal, Name, Not, Or, children, columns_of
-from ids.model.query import Aggregate, Item, ItemKind, Select
+from ids.model.query import Aggregate, Approximate, Item, ItemKind, Select
 from ids.model.rendering import render
+from ids.model.sampling import extremes_of
 from ids.model.table import Kind
 from ids.model.window import CountWindow, TimeWindow
 from ids.plan.registry import Registry
@@ -20,12 +21,15 @@ __all__ = ["PlannedItem", "SelectPlan", "mechanism_of", "plan_select", "register
 
 Schema = Mapping[str, Kind | None]
 
+_LARGEST_SAMPLE = 2**24
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedItem:
     """One item: its game over measure number ``measure``, its predicate number ``predicate``.
 
-    ``asked`` is the predicate as the query names it, before registered names are written out.
+    ``asked`` is the predicate as the query names it, before registered names are written out;
+    ``approximate`` the sample it is answered from, if the query says so.
     """
 
     kind: ItemKind
@@ -36,6 +40,22 @@ class PlannedItem:
     parts: tuple[str, ...]
     mechanism: str
     asked: str = ""
+    approximate: Approximate | None = None
+
+    @property
+    def extremes(self) -> int:
+        """How many rows of the largest values, and of the smallest, a sample takes whole."""
+        if self.approximate is None or self.game.degree == 0:
+            return 0
+        return extremes_of(self.approximate.size)
+
+    @property
+    def confidence(self) -> float:
+        """At which one window's bound must hold, so that the item's bound holds as asked."""
+        assert self.approximate is not None
+        asked = self.approximate.confidence
+        # a change is of two windows, and neither may be out of its bound
+        return 1.0 - (1.0 - asked) / 2.0 if self.kind is ItemKind.DELTA else asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +64,7 @@ class SelectPlan:
 
     measures    bound expressions, None for COUNT(*); each with the highest degree asked of it
     predicates  bound conditions, each one signature bit for the life of the query
+    seed        what samples are drawn by, where an item asks for one
     """
 
     table: str
@@ -56,6 +77,12 @@ class SelectPlan:
     partition_by: tuple[str, ...]
     window: CountWindow | TimeWindow
     final: bool
+    seed: int = 0
+
+    @property
+    def sampled(self) -> tuple[PlannedItem, ...]:
+        """The items that are answered from samples."""
+        return tuple(item for item in self.items if item.approximate is not None)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -107,11 +134,11 @@ class _Planner:
         return bind_predicate(expression, self.schema, self.registered, table=self.select.table)
 
     def item(self, item: Item, number: int) -> PlannedItem:
-        if item.approximate is not None:
+        if item.approximate is not None and item.approximate.size > _LARGEST_SAMPLE:
             raise ScriptError(
-                "APPROXIMATE answers are not available in this version",
+                f"a sample of {item.approximate.size:,} rows",
                 item.approximate.at,
-                "leave the clause out: the exact answer costs no more in a continuous query",
+                f"choose 1 to {_LARGEST_SAMPLE:,}, or leave APPROXIMATE out",
             )
         predicate, mechanism, asked = None, "aggregate", ""
         if item.predicate is not None:
@@ -128,6 +155,7 @@ class _Planner:
             parts=item.parts,
             mechanism=mechanism,
             asked=asked,
+            approximate=item.approximate,
         )
 
     def _measure(self, aggregate: Aggregate) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
+from ids.engine.moments import with_moments
 from ids.errors import DataError
 from ids.exact import Parts
 from ids.model.query import ItemKind
@@ -21,6 +22,7 @@ from ids.spark.evaluating import output_names
 from ids.spark.frames import Frame, Typed, quoted
 from ids.spark.panes import COUNT, Layout, panes, refuse_high_moments
 from ids.spark.rows import Ready, Survey, ready, survey
+from ids.spark.sampled import estimated_windows, refuse_large_samples
 from ids.spark.unfolding import unfolded
 from ids.spark.windows import INSTANT, windows
 
@@ -44,6 +46,7 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
     assert isinstance(plan.window, TimeWindow)
     assert plan.window.slide is not None
     refuse_high_moments(plan)
+    refuse_large_samples(plan)
     rows = ready(plan, frame)
     known = survey(plan, rows)
     if known.faults:
@@ -57,7 +60,9 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
     final = -(-last // plan.window.slide)
     keys = list(rows.keys)
     emits = windows(plan.window, table, keys, layout.sums, final)
-    answers = unfolded(plan, layout, emits, [*keys, INSTANT, COUNT])
+    answers = unfolded(with_moments(plan), layout, emits, [*keys, INSTANT, COUNT])
+    if plan.sampled:
+        answers = estimated_windows(plan, rows, answers)
     return _ordered(plan, _since_before(plan, answers, keys), keys, rows)
 
 
@@ -99,7 +104,8 @@ def _few_valued(frame: Frame, names: list[str]) -> list[str]:
 
 def _since_before(plan: SelectPlan, answers: DataFrame, keys: list[str]) -> DataFrame:
     """SHAPLEY_DELTA: less the attribution one slide before, if a window stood there."""
-    deltas = [item.name for item in plan.items if item.kind is ItemKind.DELTA]
+    exact = [item for item in plan.items if item.approximate is None]
+    deltas = [item.name for item in exact if item.kind is ItemKind.DELTA]
     if not deltas:
         return answers
     order = Window.partitionBy(*keys).orderBy(INSTANT)

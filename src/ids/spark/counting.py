@@ -19,15 +19,17 @@ from ids.model.table import Kind
 from ids.plan import SelectPlan
 from ids.spark.batch import Faults, named_output
 from ids.spark.cells import cells_of
-from ids.spark.evaluating import output_names
+from ids.spark.contents import CONTENT, content_of
+from ids.spark.evaluating import output_fields
 from ids.spark.fitting import fit_scales
 from ids.spark.frames import Frame, Typed
 from ids.spark.mapping import mapped
 from ids.spark.panes import COUNT
 from ids.spark.ranking import BUCKET, HEAVY, Ranked, look, order, rank
-from ids.spark.replaying import TASK, WORD_BITS, Replay, word
+from ids.spark.replaying import TASK, Replay
 from ids.spark.rows import Ready, measure, ready
 from ids.spark.sources import ORIGIN, with_origin
+from ids.spark.words import truth_words, words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,8 +80,9 @@ def answered_tasks(
     given = given_rows(plan, rows)
     tasked = _tasked(given, ranked).repartitionById(len(ranked.bounds), F.col(TASK))
     by = [F.col(name).asc_nulls_first() for name in (*rows.keys, *orders)]
-    words = [word(n) for n in range(_words(plan))]
-    needed = [TASK, *carried, *(name for name in measures if name is not None), *words]
+    content = [CONTENT] if plan.sampled else []
+    needed = [TASK, *carried, *(name for name in measures if name is not None), *content]
+    needed += words(len(plan.predicates))
     ordered = tasked.sortWithinPartitions(*by, ORIGIN).select(*needed)
     replay = Replay(plan, tuple(rows.keys), tuple(carried), measures, scales, ranked.bounds)
     fields = [given.schema[name] for name in carried]
@@ -88,8 +91,7 @@ def answered_tasks(
 
 def answer_fields(plan: SelectPlan) -> list[T.StructField]:
     """COUNT and the items."""
-    items = [T.StructField(name, T.DoubleType()) for name in output_names(plan)]
-    return [T.StructField(COUNT, T.LongType()), *items]
+    return [T.StructField(COUNT, T.LongType()), *output_fields(plan)]
 
 
 def _in_stream_order(plan: SelectPlan, rows: Ready, emits: DataFrame) -> DataFrame:
@@ -124,29 +126,18 @@ def given_rows(plan: SelectPlan, rows: Ready) -> DataFrame:
         for n, typed in enumerate(rows.measures)
         if typed is not None
     ]
+    content = [F.expr(content_of(plan, rows.columns)).alias(CONTENT)] if plan.sampled else []
     data = data.select(
         *rows.keys,
         *(F.expr(typed.text).cast(typed.type).alias(name) for name, typed in orders.items()),
         ORIGIN,
         *measures,
+        *content,
         *(F.expr(text).alias(name) for name, text in cells.groups),
     )
     kept = [*rows.keys, *orders, ORIGIN, *(c for c in data.columns if c.startswith("ids_x"))]
-    return data.selectExpr(*kept, *_truths(plan, cells.predicates))
-
-
-def _words(plan: SelectPlan) -> int:
-    return -(-len(plan.predicates) // WORD_BITS)
-
-
-def _truths(plan: SelectPlan, predicates: list[str]) -> list[str]:
-    """Words of a bit for each predicate, set where it holds, as SQL."""
-    words = []
-    for number in range(_words(plan)):
-        own = predicates[number * WORD_BITS : (number + 1) * WORD_BITS]
-        bits = " + ".join(f"if({text}, {1 << bit}L, 0L)" for bit, text in enumerate(own))
-        words.append(f"{bits} AS {word(number)}")
-    return words
+    kept += [CONTENT] if plan.sampled else []
+    return data.selectExpr(*kept, *truth_words(cells.predicates))
 
 
 def _tasked(data: DataFrame, ranked: Ranked) -> DataFrame:

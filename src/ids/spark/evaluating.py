@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql.types import DoubleType, StringType, StructField
+
 from ids.exact import Program
 from ids.games import Attributed
 from ids.model.query import ItemKind
@@ -17,7 +19,17 @@ from ids.spark.sources.canonical import spell
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["aggregate_text", "answered", "narrow", "output_names", "part_texts", "text_of"]
+__all__ = [
+    "aggregate_text",
+    "answered",
+    "exact_names",
+    "item_names",
+    "narrow",
+    "output_fields",
+    "output_names",
+    "part_texts",
+    "text_of",
+]
 
 _TOO_WIDE = spell(
     f"a window has more than the {MAX_ROWS:,} rows that are summed exactly; choose a shorter window"
@@ -26,10 +38,27 @@ _TOO_WIDE = spell(
 
 def output_names(plan: SelectPlan) -> list[str]:
     """The columns of the items, in the order they were asked."""
-    return [name for item in plan.items for name in _names(item)]
+    return [field.name for field in output_fields(plan)]
 
 
-def _names(item: PlannedItem) -> list[str]:
+def output_fields(plan: SelectPlan) -> list[StructField]:
+    """The columns of the items with their types, in the order they were asked."""
+    fields: list[StructField] = []
+    for item in plan.items:
+        fields += [StructField(name, DoubleType()) for name in item_names(item)]
+        if item.approximate is not None:
+            fields.append(StructField(f"{item.name}_error", DoubleType()))
+            fields.append(StructField(f"{item.name}_mechanism", StringType()))
+    return fields
+
+
+def exact_names(plan: SelectPlan) -> list[str]:
+    """The columns of the items' exact answers."""
+    return [name for item in plan.items for name in item_names(item)]
+
+
+def item_names(item: PlannedItem) -> list[str]:
+    """The columns of an item's exact answer."""
     return [item.name, *(f"{item.name}_{part.lower()}" for part in item.parts)]
 
 
@@ -59,7 +88,7 @@ def answered(
         if item.kind is ItemKind.DELTA and before is not None:
             earlier = text_of(then.attributed(item).value)
             texts[item.name] = f"({texts[item.name]} - {earlier})"
-    columns = [f"cast({texts[name]} as double) AS {quoted(name)}" for name in output_names(plan)]
+    columns = [f"cast({texts[name]} as double) AS {quoted(name)}" for name in exact_names(plan)]
     return applied(narrow(data), program).selectExpr(*kept, *columns)
 
 
@@ -73,7 +102,7 @@ def part_texts(item: PlannedItem, found: Attributed) -> dict[str, str]:
     """The attribution and its parts, by the names of their columns."""
     parts = {"SHARE": found.share, "LIFT": found.lift}
     values = [found.value, *(parts[part] for part in item.parts)]
-    return {name: text_of(value) for name, value in zip(_names(item), values, strict=True)}
+    return {name: text_of(value) for name, value in zip(item_names(item), values, strict=True)}
 
 
 def text_of(value: Any) -> str:

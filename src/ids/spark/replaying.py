@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ids.engine.contents import priorities
 from ids.engine.rows import Measure
 from ids.engine.stretch import (
     Stretch,
@@ -25,21 +26,17 @@ from ids.engine.stretch import (
 from ids.model.scale import Scale
 from ids.model.window import CountWindow
 from ids.plan import SelectPlan
+from ids.spark.contents import CONTENT
 from ids.spark.panes import COUNT
+from ids.spark.words import atoms_of
 from ids.window import CountEmits, EmitPlan, Emits
 
-__all__ = ["BATCH", "TASK", "WORD_BITS", "Bounds", "Replay", "Standing", "key_starts", "word"]
+__all__ = ["BATCH", "TASK", "Bounds", "Replay", "Standing", "key_starts", "measure_of"]
 
 TASK = "ids_task"
-WORD_BITS = 62
 BATCH = 2**16  # rows of an Arrow batch
 
 Rows = npt.NDArray[np.int64]
-
-
-def word(number: int) -> str:
-    """The column of predicates 62·number and on: a bit each, set where it holds."""
-    return f"ids_w{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +94,15 @@ class Replay:
         if self.plan.final:
             emits = last_of_each_key(emits)
         refuse_wide_windows(emits)
-        atoms, held = self._atoms(rows)
-        measures = [None if name is None else _measure(rows.column(name)) for name in self.measures]
-        stretch = Stretch(atoms, held, measures, self.scales, emits)
+        atoms, held = atoms_of(rows, len(self.plan.predicates))
+        measures = [
+            None if name is None else measure_of(rows.column(name)) for name in self.measures
+        ]
+        priority = None
+        if self.plan.sampled:
+            # rows of equal contents stand in one task, in the order of the stream
+            priority = priorities(np.array(rows.column(CONTENT)))
+        stretch = Stretch(atoms, held, measures, self.scales, emits, priority)
         answers = output_columns(self.plan, emits, answer(self.plan, stretch))
         every_row = len(emits) == rows.num_rows
         carried = rows.select(self.carried)
@@ -108,21 +111,6 @@ class Replay:
         names = [*newest.column_names, COUNT, *items]
         table = pa.table([*newest.columns, *answers.values()], names)
         return _own(table, emits, standing, final=self.plan.final)
-
-    def _atoms(self, rows: pa.Table) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
-        """Each row's atom, and which predicates hold on it: a combination of words is an atom."""
-        count = len(self.plan.predicates)
-        codes = np.zeros(rows.num_rows, np.int64)
-        held = np.zeros((1, 0), np.bool_)
-        for number in range(-(-count // WORD_BITS)):
-            values = rows.column(word(number)).to_numpy()
-            met, own = np.unique(values, return_inverse=True)
-            joint, codes = np.unique(codes * len(met) + own, return_inverse=True)
-            before, mine = np.divmod(joint, len(met))
-            bits = np.arange(min(WORD_BITS, count - number * WORD_BITS))
-            fresh = (met[mine][:, None] >> bits & 1).astype(np.bool_)
-            held = np.concatenate([held[before], fresh], axis=1)
-        return codes.astype(np.uint32), held
 
 
 def key_starts(keys: Sequence[pa.ChunkedArray], rows: int) -> Rows:
@@ -141,7 +129,7 @@ def key_starts(keys: Sequence[pa.ChunkedArray], rows: int) -> Rows:
     return np.concatenate([[0], np.flatnonzero(fresh) + 1, [rows]]).astype(np.int64)
 
 
-def _measure(column: pa.ChunkedArray) -> Measure:
+def measure_of(column: pa.ChunkedArray) -> Measure:
     """The values of a measure; NULL is no player."""
     players = column.is_valid().to_numpy() if column.null_count else None
     values = np.ascontiguousarray(pc.fill_null(column, 0.0).to_numpy())

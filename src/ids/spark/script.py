@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from ids.engine.arrow import to_table
-from ids.engine.script import shown
+from ids.engine.script import refuse_wide_seed, shown
 from ids.errors import ScriptError
 from ids.model.query import Select, Statement
 from ids.model.window import CountWindow, microseconds
@@ -24,6 +24,7 @@ from ids.spark.counting import count_windows
 from ids.spark.failures import translated
 from ids.spark.frames import Frame, Typed
 from ids.spark.rows import Ready, ready
+from ids.spark.sampled import refuse_samples
 from ids.spark.session import session_of
 from ids.spark.sources import is_kafka, read, with_origin
 
@@ -48,6 +49,7 @@ def sql(
     bad_rows: str | Path | None = None,
     lateness: str | timedelta = "0 seconds",
     reach: tuple[float, float] = REACH,
+    seed: int = 0,
     **tables: object,
 ) -> DataFrame:
     """Run a script on Spark; the last SELECT's emits as a DataFrame.
@@ -60,12 +62,21 @@ def sql(
     bad_rows  a directory where rows that no window can take are set aside (batch)
     lateness  by how much a row of a stream may be late
     reach     the smallest (but 0) and the largest magnitude of a stream's values
+    seed      decides which rows an APPROXIMATE item samples
 
     In batch, one job at once looks at how far the values reach; the rest runs when the result is
     asked for. No setting of the session is touched.
     """
     results = list(
-        run_script(script, tables, spark=spark, bad_rows=bad_rows, lateness=lateness, reach=reach)
+        run_script(
+            script,
+            tables,
+            spark=spark,
+            bad_rows=bad_rows,
+            lateness=lateness,
+            reach=reach,
+            seed=seed,
+        )
     )
     selects = [r for r in results if isinstance(r.statement, Select)]
     if not results:
@@ -81,8 +92,10 @@ def run_script(
     bad_rows: str | Path | None = None,
     lateness: str | timedelta = "0 seconds",
     reach: tuple[float, float] = REACH,
+    seed: int = 0,
 ) -> Iterator[Result]:
     """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
+    refuse_wide_seed(seed)
     session = session_of(tables.values(), spark)
     frames = Tables(tables, lambda data, name: opened(session, data, name))
     asides: dict[str, Aside] = {}
@@ -92,6 +105,7 @@ def run_script(
             if not isinstance(statement, Select) or plan is None:
                 yield Result(statement, session.createDataFrame(shown(step)))
                 continue
+            plan = replace(plan, seed=seed)
             frame = frames.of(statement)
             if frame.data.isStreaming:
                 table = _streamed(plan, frame, microseconds(lateness), reach)
@@ -148,6 +162,7 @@ def _batch(statement: Select, plan: SelectPlan, frame: Frame, aside: Aside | Non
 def _streamed(
     plan: SelectPlan, frame: Frame, lateness: int, reach: tuple[float, float]
 ) -> DataFrame:
+    refuse_samples(plan)
     if isinstance(plan.window, CountWindow):
         raise ScriptError(
             "ROWS over a streaming DataFrame has no streaming DataFrame as its result",

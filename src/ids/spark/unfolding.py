@@ -16,7 +16,7 @@ from ids.exact import Program
 from ids.model.query import ItemKind
 from ids.plan import PlannedItem, SelectPlan
 from ids.spark.answers import Answers
-from ids.spark.evaluating import aggregate_text, answered, narrow, output_names, text_of
+from ids.spark.evaluating import aggregate_text, answered, exact_names, narrow, text_of
 from ids.spark.frames import quoted
 from ids.spark.panes import Item, Layout, applied
 
@@ -42,7 +42,7 @@ def unfolded(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str])
     for number in range(len(layout.parts)):
         items = [item for item in plan.items if item.measure == number]
         data = _measured(items, layout, data, number, kept)
-    return data.select(*kept, *map(quoted, output_names(plan)))
+    return data.select(*kept, *map(quoted, exact_names(plan)))
 
 
 def _measured(

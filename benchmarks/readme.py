@@ -174,6 +174,25 @@ def _stream(record: Record) -> Iterator[Line]:
     yield Line(asked, ours, other, theirs, "benchmarks/bench_spark_stream.py")
 
 
+def _scan(record: Record) -> Iterator[Line]:
+    """The condition on which the scan does worst, next to each of the others."""
+    worst = max(
+        (one["seconds"] for one in record["conditions"]),
+        key=lambda took: took["scan"] / min(took["Polars"], took["DuckDB"]),
+    )
+    asked = f"a condition nobody registered, N = {record['rows']:,}, scan, at its worst"
+    for other, label in (("Polars", "Polars"), ("DuckDB", "DuckDB"), ("loop", "a loop in Python")):
+        yield Line(asked, worst["scan"], label, worst[other], "benchmarks/bench_adhoc.py")
+
+
+def _index(record: Record) -> Iterator[Line]:
+    rare = record["selectivities"][0]
+    took = rare["seconds"]
+    asked = f"the same by an index, N = {record['rows']:,}, {rare['selectivity']:g} of the rows"
+    for other, label in (("registered", "registered"), ("scan", "our own scan")):
+        yield Line(asked, took["index"], label, took[other], "benchmarks/bench_adhoc.py")
+
+
 _READERS: dict[str, Callable[[Record], Iterator[Line]]] = {
     "slide": _slide,
     "slide_by_window": _by_window,
@@ -181,6 +200,8 @@ _READERS: dict[str, Callable[[Record], Iterator[Line]]] = {
     "slide_against_recount": _recounted,
     "continuous": _continuous,
     "question": _question,
+    "adhoc_scan": _scan,
+    "adhoc_index": _index,
     "spark_panes_4": _panes,
     "spark_panes_16": _panes,
     "spark_panes_64": _panes,

@@ -22,6 +22,8 @@ DOCUMENTS = [
     "docs/games.md",
     "docs/language.md",
     "docs/numerics.md",
+    "docs/questions.md",
+    "docs/sampling.md",
 ]
 
 

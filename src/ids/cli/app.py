@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import TyperException
 
+from ids.cli.ask import ask
 from ids.cli.demo import demo
 from ids.cli.explain import explain
 from ids.cli.run import run
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(run)
+app.command()(ask)
 app.command()(explain)
 app.command()(demo)
 app.add_typer(workload)

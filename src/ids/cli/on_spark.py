@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ids.spark.script import Result
     from ids.spark.streaming import Running
 
-__all__ = ["Following", "Job", "run_batch", "run_stream", "session_for", "spark_bar"]
+__all__ = ["Following", "Job", "run_batch", "run_stream", "session_for", "spark_bar", "starting"]
 
 _SHOWN = 20
 
@@ -43,6 +43,7 @@ class Job:
     master: str | None = None
     output: str | None = None
     bad_rows: Path | None = None
+    seed: int = 0
     debug: bool = False
 
 
@@ -54,6 +55,7 @@ class Following:
     lateness: str | None
     trigger: str | None
     once: bool
+    retain: bool
 
 
 def session_for(job: Job) -> Session:
@@ -85,14 +87,13 @@ def run_batch(script: str, job: Job) -> None:
     from ids.spark.failures import translated
     from ids.spark.script import run_script
 
-    with _starting():
+    with starting():
         session = session_for(job)
     last: Result | None = None
     with translated(), spark_bar(session) as bar:
         tables = _frames(session, job, stream=False)
-        for result in _results(
-            run_script(script, tables, spark=session, bad_rows=job.bad_rows), job
-        ):
+        found = run_script(script, tables, spark=session, bad_rows=job.bad_rows, seed=job.seed)
+        for result in _results(found, job):
             if result.bad_rows:
                 rows = "row" if result.bad_rows == 1 else "rows"
                 note(f"{result.bad_rows:,} bad {rows} set aside in {job.bad_rows}")
@@ -120,7 +121,7 @@ def _results(given: Iterator[Result], job: Job) -> Iterator[Result]:
 
 
 @contextmanager
-def _starting() -> Iterator[None]:
+def starting() -> Iterator[None]:
     """Show that something is going on while Java starts."""
     bar = Bar(Console(stderr=True))
     try:
@@ -194,7 +195,7 @@ def run_stream(script: str, job: Job, following: Following) -> None:
         raise ScriptError(
             "a stream needs a place to remember how far it came; give --checkpoint DIR"
         )
-    with _starting():
+    with starting():
         session = session_for(job)
     frames: dict[str, Any] = {}
 
@@ -207,6 +208,7 @@ def run_stream(script: str, job: Job, following: Following) -> None:
             trigger=following.trigger,
             once=following.once,
             bad_rows=job.bad_rows,
+            retain=following.retain,
             spark=session,
             on_progress=screen.advance,
             **frames,

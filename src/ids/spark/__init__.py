@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ids.spark.script import sql
-    from ids.spark.streaming import start
+    from ids.spark.streaming import ask, start
 
-__all__ = ["sql", "start"]
+__all__ = ["ask", "sql", "start"]
 
 # Loaded on first use: not everyone who imports IDS has Spark to start.
-_HOMES = {"sql": "ids.spark.script", "start": "ids.spark.streaming"}
+_HOMES = {
+    "ask": "ids.spark.streaming",
+    "sql": "ids.spark.script",
+    "start": "ids.spark.streaming",
+}
 
 
 def __getattr__(name: str) -> Any:

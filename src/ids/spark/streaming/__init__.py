@@ -1,7 +1,8 @@
 """Streams: the same script over rows that keep coming, exactly once."""
 
 from ids.spark.streaming.batches import Progress, Totals
+from ids.spark.streaming.retained.asking import ask
 from ids.spark.streaming.running import Running
 from ids.spark.streaming.starting import start
 
-__all__ = ["Progress", "Running", "Totals", "start"]
+__all__ = ["Progress", "Running", "Totals", "ask", "start"]

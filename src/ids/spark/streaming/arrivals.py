@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -12,7 +13,19 @@ import pyarrow.parquet as pq
 
 from ids.errors import SourceError
 
-__all__ = ["check_files"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["check_files", "source_columns"]
+
+
+def source_columns(data: DataFrame) -> frozenset[str]:
+    """What the sources of a DataFrame hold; its other columns are made of these, and in no file."""
+    leaves = data._jdf.queryExecution().analyzed().collectLeaves()
+    outputs = [leaves.apply(number).output() for number in range(leaves.size())]
+    return frozenset(
+        output.apply(number).name() for output in outputs for number in range(output.size())
+    )
 
 
 def check_files(checkpoint: Path, columns: Collection[str]) -> None:

@@ -91,10 +91,12 @@ class Batches:
         lateness: int,
         aside: Aside | None,
         on_progress: Callable[[Progress], None] | None,
+        sweep: Callable[[], None],
     ) -> None:
         self._step, self._check = step, check
         self._snapshots, self._output = snapshots, output
         self._lateness, self._aside, self._on_progress = lateness, aside, on_progress
+        self._sweep = sweep
         self._busy = Lock()
         self._ended = Event()
         self.failure: BaseException | None = None
@@ -168,6 +170,7 @@ class Batches:
                 "state_rows": outcome.state_rows,
             },
         )
+        self._sweep()
         self.progress = replace(
             self.progress,
             batch=number,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, BinaryIO
@@ -9,10 +11,13 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 
 from ids.errors import StateError
+from ids.model.attribution import Attribution
 from ids.spark.failures import translate
 from ids.spark.streaming.batches import Batches, Progress
+from ids.spark.streaming.retained.asking import ask, window_end
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = ["Kept", "Running"]
@@ -46,9 +51,16 @@ class Running:
     """
 
     def __init__(
-        self, query: StreamingQuery, batches: Batches, kept: Kept | None, lock: BinaryIO
+        self,
+        query: StreamingQuery,
+        batches: Batches,
+        kept: Kept | None,
+        lock: BinaryIO,
+        checkpoint: Path,
+        session: SparkSession,
     ) -> None:
         self.query = query
+        self._checkpoint, self._session = checkpoint, session
         self._batches, self._kept, self._lock = batches, kept, lock
         self._stopped = False
 
@@ -66,6 +78,35 @@ class Running:
         if self._kept is None:
             raise StateError("the emits went to the output; start the stream without one")
         return self._kept.table()
+
+    def attribute(
+        self,
+        aggregate: str,
+        predicate: str,
+        *,
+        sample: int | None = None,
+        confidence: float = 0.95,
+        seed: int = 0,
+    ) -> Attribution | pa.Table:
+        """What any predicate accounts for in the window of the last emits (``ids.spark.ask``).
+
+        A Spark job over the rows that a stream started with ``retain`` keeps; exact, unless a
+        ``sample`` of so many rows is asked for.
+        """
+        return ask(
+            self._checkpoint,
+            aggregate,
+            predicate,
+            sample=sample,
+            confidence=confidence,
+            seed=seed,
+            spark=self._session,
+        )
+
+    @property
+    def window_end(self) -> datetime:
+        """The instant of the last emits: ``attribute`` speaks of the window that ends there."""
+        return window_end(self._checkpoint)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until it ends by itself (``once``), fails, or ``timeout`` seconds are over.

@@ -80,6 +80,10 @@ class Snapshots:
             raise CheckpointError(f"cannot write checkpoint {folder}: {error.strerror}") from error
         self._prune()
 
+    def folders(self) -> list[Path]:
+        """Where the whole ones lie, the oldest first."""
+        return [self._folder(number) for number in sorted(self._numbers())]
+
     def _prune(self) -> None:
         for number in sorted(self._numbers())[:-_KEPT]:
             # under another name first: half a folder must not look like a whole one

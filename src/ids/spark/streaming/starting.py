@@ -16,14 +16,17 @@ from ids.plan import Schema, SelectPlan, Tables, planned
 from ids.spark.failures import translated
 from ids.spark.frames import Frame
 from ids.spark.panes import refuse_high_moments
+from ids.spark.sampled import refuse_samples
 from ids.spark.session import session_of
 from ids.spark.sources import read, with_origin
-from ids.spark.streaming.arrivals import check_files
+from ids.spark.streaming.arrivals import check_files, source_columns
 from ids.spark.streaming.aside import Aside
 from ids.spark.streaming.batches import Batches, Progress
 from ids.spark.streaming.count_step import CountStep
 from ids.spark.streaming.identity import claim, claimed, identity, lock
 from ids.spark.streaming.outputs import Output, Target, output_of
+from ids.spark.streaming.retained.folder import Folder
+from ids.spark.streaming.retained.keeping import Keeper
 from ids.spark.streaming.running import Kept, Running
 from ids.spark.streaming.snapshots import Snapshots
 from ids.spark.streaming.step import Step
@@ -42,6 +45,7 @@ def start(
     trigger: str | None = None,
     once: bool = False,
     bad_rows: str | Path | None = None,
+    retain: bool = False,
     spark: SparkSession | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     **tables: object,
@@ -54,6 +58,8 @@ def start(
     a function that takes the emits of each batch, or None to keep them (``Running.table``).
     ``lateness`` is how far event times may lie back behind the newest; older rows are dropped and
     counted. ``trigger`` is the time between batches; ``once`` takes what is there, and ends.
+    ``retain`` keeps the rows inside a time window in the checkpoint, for ``Running.attribute`` and
+    ``ids.spark.ask``.
 
     The checkpoint is a folder the driver writes to, with Spark's own checkpoint inside.
     """
@@ -66,22 +72,29 @@ def start(
     with translated():
         frames = Tables(tables, lambda data, name: _opened(session, data, name))
         plan, frame = _only_select(script, frames)
-        step = _step(plan, frame, session)
+        root = _absolute(checkpoint)
+        folder = Folder(root)
+        step = _step(plan, frame, session, folder if retain else None)
         kept = Kept(step.schema) if output is None else None
         target = output_of(output, session, plan.partition_by, kept or _nowhere)
-        root = _checkpoint(checkpoint)
+        _make(root)
         held = lock(root / "ids")
         try:
             snapshots = _snapshots(root, target, identity(plan, frame, target.name))
             aside = None if bad_rows is None else Aside(Path(bad_rows), plan.table)
             span = microseconds(lateness)
-            check = partial(check_files, root / "spark", plan.columns)
-            batches = Batches(step, check, snapshots, target, span, aside, on_progress)
+            if retain:
+                folder.begin(script)
+            needed = source_columns(frame.data) & set(frame.columns if retain else plan.columns)
+            check = partial(check_files, root / "spark", sorted(needed))
+            batches = Batches(
+                step, check, snapshots, target, span, aside, on_progress, folder.sweep
+            )
             query = _begun(frame.data, batches, root, trigger, once)
         except BaseException:
             held.close()
             raise
-    return Running(query, batches, kept, held)
+    return Running(query, batches, kept, held, root, session)
 
 
 def _opened(session: SparkSession, data: object, name: str) -> Frame:
@@ -124,25 +137,34 @@ def _schema(frame: Frame) -> Schema:
     return Schema(frame.kinds, frame.unsupported)
 
 
-def _step(plan: SelectPlan, frame: Frame, session: SparkSession) -> Step:
+def _step(plan: SelectPlan, frame: Frame, session: SparkSession, folder: Folder | None) -> Step:
+    refuse_samples(plan)
     if isinstance(plan.window, CountWindow):
+        if folder is not None:
+            raise ScriptError(
+                "rows are retained by the panes of a time window, ROWS has none",
+                hint="use RANGE, or start the stream without retain",
+            )
         return CountStep(plan, frame, session)
     refuse_high_moments(plan)
-    return TimeStep(plan, frame)
+    keeper = None if folder is None else Keeper(plan, frame, folder)
+    return TimeStep(plan, frame, keeper)
 
 
 def _nowhere(_: object) -> None: ...
 
 
-def _checkpoint(place: str | Path) -> Path:
+def _absolute(place: str | Path) -> Path:
     if "://" in str(place):
         raise CheckpointError(f"checkpoint {place} is no folder; name one the driver can write to")
-    root = Path(place).expanduser().absolute()
+    return Path(place).expanduser().absolute()
+
+
+def _make(root: Path) -> None:
     try:
         (root / "ids").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CheckpointError(f"cannot make checkpoint {root}: {error.strerror}") from error
-    return root
 
 
 def _snapshots(root: Path, output: Output, stream: dict[str, object]) -> Snapshots:

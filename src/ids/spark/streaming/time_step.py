@@ -24,6 +24,7 @@ from ids.spark.streaming.answering import answer_columns
 from ids.spark.streaming.collecting import Collector, Seen, arrow_type
 from ids.spark.streaming.intake import intake
 from ids.spark.streaming.pane_table import Panes
+from ids.spark.streaming.retained.keeping import Keeper, Turn
 from ids.spark.streaming.standing import instants, standing
 from ids.spark.streaming.step import Batch, Counts, Faults, Outcome
 from ids.spark.streaming.time_state import TimeState
@@ -38,13 +39,14 @@ _UTC = pa.timestamp("us", "UTC")
 class TimeStep:
     """The step of a query with a time window (see ``Step``)."""
 
-    def __init__(self, plan: SelectPlan, frame: Frame) -> None:
+    def __init__(self, plan: SelectPlan, frame: Frame, keeper: Keeper | None = None) -> None:
         assert isinstance(plan.window, TimeWindow)
         assert plan.window.slide is not None
         self._plan, self._columns = plan, frame.columns
         self._slide, self._width = plan.window.slide, plan.window.duration // plan.window.slide
         self._keys = [frame.columns[name] for name in plan.partition_by]
         self._collector = Collector(plan, frame)
+        self._keeper = keeper
 
     @property
     def schema(self) -> pa.Schema:
@@ -59,7 +61,8 @@ class TimeStep:
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
         """Add the micro-batch's panes, and speak for every instant the watermark has passed."""
         rows = intake(self._plan, self._columns, batch.data)
-        state, panes, counts = self._taken(rows, self._state(batch, rows))
+        before = self._state(batch, rows)
+        state, panes, counts = self._taken(rows, before)
         if counts.bad:
             on_faults(rows, counts.bad)
         merged = state.panes.merged(panes)
@@ -67,6 +70,10 @@ class TimeStep:
         passed = _latest(state.passed, newest)
         emits, after = self._spoken(replace(state, passed=passed, panes=merged))
         after.save(batch.fresh)
+        if self._keeper is not None:
+            fresh = counts.rows - counts.late - counts.bad
+            turn = Turn(batch.number, rows, fresh, before.last, before.passed, after.spoken)
+            self._keeper.keep(turn, batch.before, batch.fresh)
         return Outcome(emits, counts, passed, len(after.panes))
 
     def _state(self, batch: Batch, rows: Ready) -> TimeState:

@@ -1,0 +1,98 @@
+"""``ids ask``: what any predicate accounts for in the window of a stream, running or not."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+
+from ids import sink
+from ids.cli.arguments import ConfOption, DebugOption, MasterOption, read_pairs
+from ids.cli.on_spark import Job, session_for, spark_bar, starting
+from ids.cli.options import SeedOption
+from ids.cli.reporting import reporting
+from ids.cli.terminal import emit_table, is_terminal
+
+if TYPE_CHECKING:
+    from ids.spark.streaming.retained.asking import Reply
+    from ids.spark.streaming.retained.question import Question
+
+__all__ = ["ask"]
+
+
+def ask(
+    checkpoint: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CHECKPOINT", help="The --checkpoint of a stream that runs with --retain."
+        ),
+    ],
+    aggregate: Annotated[
+        str, typer.Argument(metavar="AGGREGATE", help="Of what: 'AVG(latency)', 'COUNT(*)'.")
+    ],
+    predicate: Annotated[
+        str,
+        typer.Argument(
+            metavar="PREDICATE",
+            help="By which rows: any condition over columns and registered predicates.",
+        ),
+    ],
+    approximate: Annotated[
+        int | None,
+        typer.Option(
+            "--approximate",
+            metavar="ROWS",
+            help="Estimate from a sample of so many rows, with a bound of the error.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option("--confidence", metavar="P", help="Of that bound; 0.95 by default."),
+    ] = None,
+    seed: SeedOption = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Ask what a predicate accounts for in the window of a stream's last emits."""
+    job = Job(tables={}, conf=read_pairs(conf, "--conf", "KEY=VALUE"), master=master, debug=debug)
+    if approximate is None and (confidence is not None or seed is not None):
+        hint = "--confidence, --seed"
+        raise typer.BadParameter("is for samples; add --approximate ROWS", param_hint=hint)
+    with reporting(debug):
+        from ids.spark.streaming.retained.question import Question
+
+        bound = 0.95 if confidence is None else confidence
+        question = Question(aggregate, predicate, approximate, bound, seed or 0)
+        shown = _shown(_replied(checkpoint, question, job))
+        if is_terminal():
+            console = Console()
+            console.print(emit_table(shown, console.width, last=None))
+        else:
+            sink.stream_csv(shown, sys.stdout.buffer)
+
+
+def _replied(checkpoint: Path, question: Question, job: Job) -> Reply:
+    from ids.spark.failures import translated
+    from ids.spark.streaming.retained.asking import check, replied
+
+    check(checkpoint, question)
+    with starting():
+        session = session_for(job)
+    with translated(), spark_bar(session):
+        return replied(checkpoint, question, session)
+
+
+def _shown(reply: Reply) -> pa.Table:
+    """A row a key: the answer, then what it is an answer for."""
+    behind = len(reply.keys) + 2  # the keys, emit_at, n
+    *keys, _, n = reply.table.columns[:behind]
+    answer, parts = reply.table.columns[behind:], reply.table.column_names[behind:]
+    end = pa.array([reply.window_end] * len(n), pa.timestamp("us", "UTC"))
+    mechanism = pa.array([reply.mechanism] * len(n), pa.string())
+    names = [*reply.keys, *parts, "n", "window_end", "mechanism"]
+    return pa.table([*keys, *answer, n, end, mechanism], names=names)

@@ -1,0 +1,99 @@
+"""A question, and its plan: the stream's own SELECT with one item, at one instant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from ids.engine.script import refuse_wide_seed
+from ids.errors import ScriptError
+from ids.games import GAMES, find
+from ids.language import parse, parse_aggregate, parse_predicate
+from ids.model.query import Approximate, Drop, Item, ItemKind, Register, Select
+from ids.model.window import TimeWindow
+from ids.plan import Registry, Schema, SelectPlan, plan_select
+from ids.plan.script import unsupported_named
+from ids.spark.panes import refuse_high_moments
+from ids.spark.sampled import refuse_large_samples
+from ids.spark.streaming.retained.manifest import Manifest
+
+__all__ = ["NOW", "InstantPlan", "Question"]
+
+NOW = "ids_now"
+
+
+@dataclass(frozen=True, slots=True)
+class InstantPlan(SelectPlan):
+    """The plan of a window whose rows are known: all of them in one pane, at the instant NOW.
+
+    read  the columns that the query over all instants would read; samples are drawn by them
+    """
+
+    read: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns to read, each once."""
+        return self.read
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a stream's window; an estimate from ``sample`` rows, where it is given."""
+
+    aggregate: str
+    predicate: str
+    sample: int | None = None
+    confidence: float = 0.95
+    seed: int = 0
+
+    def planned(self, script: str, manifest: Manifest) -> InstantPlan:
+        """Bind it to the columns that are kept and to what the stream's script registers."""
+        item = self._item()
+        refuse_wide_seed(self.seed)
+        registry, selects = Registry(), []
+        for statement in parse(script, tuple(GAMES)):
+            match statement:
+                case Register():
+                    registry.register(statement)
+                case Drop():
+                    registry.drop(statement)
+                case Select():
+                    selects.append(statement)
+        (select,) = selects
+        kinds = {name: typed.kind for name, typed in manifest.columns.items()}
+        with unsupported_named(Schema(kinds, manifest.unsupported)):
+            plan = plan_select(replace(select, items=(item,)), kinds, registry)
+        refuse_high_moments(plan)
+        refuse_large_samples(plan)
+        return self._instant(plan, manifest.slide)
+
+    def _instant(self, plan: SelectPlan, slide: int) -> InstantPlan:
+        same = {field.name: getattr(plan, field.name) for field in fields(plan)}
+        return InstantPlan(
+            **same
+            | {
+                "where": None,  # what it refuses was not kept
+                "order_by": (NOW,),
+                "window": TimeWindow(slide, slide),
+                "seed": self.seed,
+                "read": plan.columns,
+            }
+        )
+
+    def _item(self) -> Item:
+        asked = parse_aggregate(self.aggregate, tuple(GAMES))
+        if asked.argument is None and find(asked.function).degree:
+            hint = f"write {asked.function}(column)"
+            raise ScriptError(f"{asked.function} of which measure?", asked.at, hint)
+        condition, parts = parse_predicate(self.predicate), ("SHARE", "LIFT")
+        return Item(ItemKind.ATTRIBUTE, asked, condition, parts, self._approximate(), "answer")
+
+    def _approximate(self) -> Approximate | None:
+        if self.sample is None:
+            return None
+        if self.sample < 1:
+            raise ScriptError(f"a sample of {self.sample} rows", hint="it must hold at least 1")
+        if not 0.0 < self.confidence < 1.0:
+            hint = "it must lie between 0 and 1, such as 0.95"
+            raise ScriptError(f"a confidence of {self.confidence:g}", hint=hint)
+        return Approximate(self.sample, self.confidence)

@@ -18,12 +18,16 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Sampled(NamedTuple):
-    """An attribution from a sample at each emit, and the bound on its error; all float64[e]."""
+    """An attribution from a sample at each emit, the bound on its error, and its standard error.
+
+    All float64[e].
+    """
 
     value: Floats
     share: Floats
     lift: Floats
     error: Floats
+    standard_error: Floats
 
 
 @dataclass(slots=True)

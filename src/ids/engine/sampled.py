@@ -93,7 +93,7 @@ def _exact(answers: Answers, item: PlannedItem, emits: int) -> Sampled:
     value, share, lift = (
         part.copy() if len(part) == emits else np.zeros(emits) for part in answers.attributed(item)
     )
-    return Sampled(value, share, lift, np.zeros(emits))
+    return Sampled(value, share, lift, np.zeros(emits), np.zeros(emits))
 
 
 def _estimate_drawing(
@@ -121,7 +121,7 @@ def _estimate_drawing(
 
 def _put(found: Sampled, emits: Integers, new: Estimates) -> None:
     found.value[emits], found.share[emits], found.lift[emits] = new.value, new.share, new.lift
-    found.error[emits] = new.error
+    found.error[emits], found.standard_error[emits] = new.error, new.standard_error
 
 
 def _ranks(rows: Population, number: int) -> Integers:

@@ -131,6 +131,8 @@ def item_columns(
     if isinstance(found, Sampled):
         error = found.error + _before(found.error, continues) if changes else found.error
         columns[f"{item.name}_error"] = doubles(error, None)
+        if item.tells_spread:
+            columns[f"{item.name}_standard_error"] = doubles(found.standard_error, None)
         columns[f"{item.name}_mechanism"] = pa.repeat(pa.scalar("sample"), len(error))
     return columns
 

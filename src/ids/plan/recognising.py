@@ -12,7 +12,9 @@ from ids.predicates.canonical import canonical_key
 __all__ = ["Recogniser", "Related"]
 
 # Registered predicates that a condition is compared with, at most: each costs a few diagrams.
-_MOST = 16
+_MOST = 8
+# Keys remembered before they are forgotten and made anew.
+_REMEMBERED = 4096
 
 
 class Related(NamedTuple):
@@ -47,10 +49,16 @@ class Recogniser:
         self._registered = registered
         self._kinds = kinds
         self._holding: dict[str, str] | None = None
+        self._keys: dict[Expression, str] = {}
 
     def key(self, condition: Expression) -> str:
         """Equal keys: conditions that hold on the same rows, whatever the rows."""
-        return canonical_key(condition, self._kinds)
+        known = self._keys.get(condition)
+        if known is None:
+            if len(self._keys) >= _REMEMBERED:
+                self._keys.clear()
+            known = self._keys[condition] = canonical_key(condition, self._kinds)
+        return known
 
     def name_of(self, condition: Expression) -> str | None:
         """The registered predicate that holds on just the same rows."""

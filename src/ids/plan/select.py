@@ -29,7 +29,8 @@ class PlannedItem:
     """One item: its game over measure number ``measure``, its predicate number ``predicate``.
 
     ``asked`` is the predicate as the query names it, before registered names are written out;
-    ``approximate`` the sample it is answered from, if the query says so.
+    ``approximate`` the sample it is answered from, if the query says so; ``tells_spread`` whether
+    the estimate's standard error is wanted beside the bound.
     """
 
     kind: ItemKind
@@ -41,6 +42,7 @@ class PlannedItem:
     mechanism: str
     asked: str = ""
     approximate: Approximate | None = None
+    tells_spread: bool = False
 
     @property
     def extremes(self) -> int:

@@ -6,7 +6,6 @@ kept rows ─▶ those of the window at the last emitted instant ─▶ one pane
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,8 +36,8 @@ _EXACT, _SAMPLED = "the panes that are kept hold every row", "a sample was asked
 class Reply(NamedTuple):
     """What a question was answered.
 
-    table       the keys, ``emit_at``, ``n``, ``value``, ``share``, ``lift`` (and ``error``, of a
-                sample): a row a key, one row without keys
+    table       the keys, ``emit_at``, ``n``, ``value``, ``share``, ``lift`` (and, of a sample,
+                ``error`` and ``standard_error``): a row a key, one row without keys
     keys        the PARTITION BY columns
     window_end  the instant whose window was asked
     """
@@ -64,7 +63,7 @@ class Reply(NamedTuple):
         return found._replace(
             why=_SAMPLED,
             confidence=self.question.confidence,
-            standard_error=nan if error else 0.0,  # emits tell bounds alone
+            standard_error=row["standard_error"],
             sample_size=self.question.sample,
             seed=self.question.seed,
         )
@@ -125,7 +124,7 @@ def _answered(frame: Frame, manifest: Manifest, plan: InstantPlan) -> pa.Table:
     with translated():
         table = time_windows(plan, frame, _refuse).toArrow()
     named = [*plan.partition_by, "emit_at", "n", "value", "share", "lift"]
-    named += ["error"] if plan.sampled else []
+    named += ["error", "standard_error"] if plan.sampled else []
     table = table.select(range(len(named))).rename_columns(named)
     if table.num_rows or plan.partition_by:
         return table

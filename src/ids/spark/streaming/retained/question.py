@@ -72,6 +72,7 @@ class Question:
         return InstantPlan(
             **same
             | {
+                "items": tuple(replace(item, tells_spread=True) for item in plan.items),
                 "where": None,  # what it refuses was not kept
                 "order_by": (NOW,),
                 "window": TimeWindow(slide, slide),

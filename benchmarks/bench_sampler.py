@@ -30,7 +30,7 @@ from ids.state.scaling import cut_column, fit_column
 __all__ = ["main"]
 
 ROWS = 500_000
-WINDOW = 100_000
+WINDOW = 200_000
 BATCH = 1_000
 SIZES = (64, 256, 1024, 4096)
 EAGER_ROWS = 150_000

@@ -38,16 +38,11 @@ def test_a_dash_reads_the_script_from_stdin(
     assert engine.asked["script"] == SELECT
 
 
-def test_a_seed_reaches_the_engine_and_a_stream_has_no_use_for_one(
-    engine: FakeEngine, call: Call, script: str
-) -> None:
+def test_a_seed_reaches_the_engine(engine: FakeEngine, call: Call, script: str) -> None:
     call("run", script)
     assert engine.asked["seed"] == 0
     call("run", script, "--seed", "-7")
     assert engine.asked["seed"] == -7
-    code, _, err = call("run", script, "--seed", "7", "--stream", "--engine", "spark")
-    assert code == 2
-    assert "--seed: is for batches; streams are not sampled" in " ".join(err.split())
 
 
 def test_a_terminal_shows_every_result_as_a_table(

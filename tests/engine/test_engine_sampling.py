@@ -133,6 +133,26 @@ def test_sizes_and_confidences_that_make_no_sense_are_refused() -> None:
         ids.Sampling(strata="k", replacement=True)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"size": 1.5}, {"size": "a"}, {"size": True}, {"seed": 2**70}, {"seed": "a"}, {"strata": 5},
+     {"strata": (5,)}],
+    ids=str,
+)  # fmt: skip
+def test_settings_of_the_wrong_kind_are_one_line(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ScriptError):
+        ids.Sampling(**wrong)
+
+
+def test_questions_of_the_wrong_kind_are_one_line() -> None:
+    engine = fed(engine_of(), batches=1)
+    for asked in ({"sample": 1.5}, {"sample": "a"}, {"sample": 5, "confidence": "x"}):
+        with pytest.raises(ScriptError):
+            engine.attribute("AVG", ASKED, **asked)
+    with pytest.raises(ScriptError, match="names no columns"):
+        ids.Engine(ids.CountWindow(5), "ms", index=5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("sampling", [{}, {"strata": ("region",)}, {"replacement": True}])
 def test_a_restored_engine_draws_on_as_if_it_had_never_stopped(
     sampling: dict[str, Any], tmp_path: Path

@@ -78,6 +78,18 @@ def test_at_most_so_many_are_promoted() -> None:
     assert engine.attribute("AVG", "k = 5").mechanism == "scan"
 
 
+def test_a_promotion_does_not_cost_others_their_atoms() -> None:
+    engine = ids.Engine(ids.CountWindow(300), "ms", promotion=ids.Promotion(), atom_limit=10)
+    engine.register("eu", "region = 'EU'")
+    engine.ingest(batch(np.random.default_rng(1), 300))
+    for k in range(4):
+        for _ in range(3):
+            engine.attribute("AVG", f"k = {k}")
+    assert engine.promoted
+    assert 0 < engine.atoms <= 10
+    assert engine.residual("AVG") == pytest.approx(0.0, abs=1e-9)
+
+
 def test_a_provisional_error_is_the_same_integers_until_the_exact_rebuild() -> None:
     """What the estimate missed neither grows nor decays under exact deltas, to the bit."""
     engine, plain = engines(threshold=1, bootstrap="sample", rebuild_after=3600.0)
@@ -85,6 +97,8 @@ def test_a_provisional_error_is_the_same_integers_until_the_exact_rebuild() -> N
     found = engine.attribute("AVG", ASKED)
     assert found.mechanism == "provisional"
     assert found.sample_size == 40
+    assert 0 < found.standard_error < found.error
+    assert 40 <= found.touched < 300
     missed = []
     for seed in range(12):
         assert engine._core is not None

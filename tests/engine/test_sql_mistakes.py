@@ -138,8 +138,7 @@ MISTAKES = {
     ),
     "a sample": Mistake(
         attribute("s = 'a' APPROXIMATE USING RESERVOIR SAMPLE 20000000"),
-        "a sample of 20,000,000 rows at line 1, column 42; "
-        "choose 1 to 16,777,216, or leave APPROXIMATE out",
+        "a sample of 20,000,000 rows at line 1, column 42; choose 1 to 16,777,216",
     ),
     "groups": Mistake(
         select(where="GROUP BY s\n"), f"unexpected 'GROUP' at line 2, column 8; {KEYED}"

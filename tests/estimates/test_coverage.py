@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate
@@ -24,34 +26,46 @@ def heavy(seed: int) -> Window:
 
 
 WINDOW = heavy(1)
+VALUE, MEMBER = np.array(WINDOW.value, np.float64), np.array(WINDOW.holds)
+MOMENTS = repeated(moments_of(WINDOW), TRIALS)
+
+
+@cache
+def exact(game: Game) -> float:
+    return float(truth(game, WINDOW).value)
+
+
+@cache
+def draws(r: int, extremes: int, replacement: bool) -> npt.NDArray[np.int64]:
+    """``r`` rows for each trial; every game and every bound is tried on the same ones."""
+    rng = np.random.default_rng(7)
+    rest = np.argsort(VALUE)[extremes : SIZE - extremes]
+    if replacement:
+        return rng.choice(rest, (TRIALS, r))
+    return rest[np.argsort(rng.random((TRIALS, len(rest))), axis=1)[:, :r]]
 
 
 def trials(
     game: Game, r: int, extremes: int = 0, *, own_range: bool = False, **options: Any
 ) -> Estimates:
     """Many estimates, each from a sample of its own; ``own_range`` is a mistake on purpose."""
-    rng = np.random.default_rng(7)
-    value, member = np.array(WINDOW.value, np.float64), np.array(WINDOW.holds)
-    order = np.argsort(value)
+    order = np.argsort(VALUE)
     whole = np.concatenate([order[:extremes], order[SIZE - extremes :]])
     rest = order[extremes : SIZE - extremes]
-    if options.get("replacement"):
-        rows = rng.choice(rest, (TRIALS, r))
-    else:
-        rows = rest[np.argsort(rng.random((TRIALS, len(rest))), axis=1)[:, :r]]
-    low, high = np.full(TRIALS, value[rest].min()), np.full(TRIALS, value[rest].max())
+    rows = draws(r, extremes, options.get("replacement", False))
+    low, high = np.full(TRIALS, VALUE[rest].min()), np.full(TRIALS, VALUE[rest].max())
     if own_range:
-        low, high = value[rows].min(axis=1), value[rows].max(axis=1)
+        low, high = VALUE[rows].min(axis=1), VALUE[rows].max(axis=1)
     parts = Parts(np.arange(TRIALS), np.full(TRIALS, len(rest)), low, high)
-    drawn = Drawn(np.arange(TRIALS + 1) * r, value[rows].ravel(), member[rows].ravel())
+    drawn = Drawn(np.arange(TRIALS + 1) * r, VALUE[rows].ravel(), MEMBER[rows].ravel())
     taken = np.tile(whole, TRIALS)
-    held = Whole(np.arange(TRIALS + 1) * len(whole), value[taken], member[taken])
-    return estimate(game, repeated(moments_of(WINDOW), TRIALS), parts, drawn, held, **options)
+    held = Whole(np.arange(TRIALS + 1) * len(whole), VALUE[taken], MEMBER[taken])
+    return estimate(game, MOMENTS, parts, drawn, held, **options)
 
 
 def coverage(game: Game, found: Estimates) -> float:
-    exact = float(truth(game, WINDOW).value)
-    return float(np.mean(np.abs(found.value - exact) <= found.error + 1e-9 * abs(exact)))
+    apart = np.abs(found.value - exact(game))
+    return float(np.mean(apart <= found.error + 1e-9 * abs(exact(game))))
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -80,7 +94,7 @@ def test_a_range_seen_in_the_sample_is_no_bound(name: str) -> None:
 @pytest.mark.parametrize("control", [False, True])
 def test_the_mean_of_many_estimates_is_the_attribution(name: str, control: bool) -> None:
     found = trials(GAMES[name], 60, 10, confidence=0.95, control_variate=control)
-    apart = float(np.mean(found.value)) - float(truth(GAMES[name], WINDOW).value)
+    apart = float(np.mean(found.value)) - exact(GAMES[name])
     # five standard errors of the mean: by chance once in two million
     assert abs(apart) <= 5 * float(np.std(found.value)) / np.sqrt(TRIALS)
 
@@ -88,7 +102,6 @@ def test_the_mean_of_many_estimates_is_the_attribution(name: str, control: bool)
 @pytest.mark.parametrize("name", GAMES)
 def test_a_bound_over_strata_holds_as_often_as_it_says(name: str) -> None:
     rng = np.random.default_rng(13)
-    value, member = np.array(WINDOW.value, np.float64), np.array(WINDOW.holds)
     strata = [np.arange(k, SIZE, 3) for k in range(3)]
     r = 12
     drawn = np.concatenate(
@@ -98,16 +111,14 @@ def test_a_bound_over_strata_holds_as_often_as_it_says(name: str) -> None:
     parts = Parts(
         np.repeat(np.arange(TRIALS), 3),
         np.tile([len(rows) for rows in strata], TRIALS),
-        np.tile([value[rows].min() for rows in strata], TRIALS),
-        np.tile([value[rows].max() for rows in strata], TRIALS),
+        np.tile([VALUE[rows].min() for rows in strata], TRIALS),
+        np.tile([VALUE[rows].max() for rows in strata], TRIALS),
     )
-    rows = Drawn(np.arange(3 * TRIALS + 1) * r, value[drawn], member[drawn])
-    moments = repeated(moments_of(WINDOW), TRIALS)
+    rows = Drawn(np.arange(3 * TRIALS + 1) * r, VALUE[drawn], MEMBER[drawn])
     for confidence in (0.5, 0.95):
         found = estimate(
-            GAMES[name], moments, parts, rows, Whole.none(TRIALS), confidence=confidence
+            GAMES[name], MOMENTS, parts, rows, Whole.none(TRIALS), confidence=confidence
         )
         assert coverage(GAMES[name], found) >= confidence
-        exact = float(truth(GAMES[name], WINDOW).value)
-        apart = abs(float(np.mean(found.value)) - exact)
+        apart = abs(float(np.mean(found.value)) - exact(GAMES[name]))
         assert apart <= 5 * float(np.std(found.value)) / np.sqrt(TRIALS)

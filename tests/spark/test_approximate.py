@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -170,26 +169,6 @@ def test_hashes_are_those_of_spark(spark: SparkSession) -> None:
     assert theirs["content"].to_pylist() == own.tolist()
     assert theirs["priority"].to_pylist() == priorities(own).tolist()
     assert theirs["tie"].to_pylist() == tie_breaks(priorities(own)).tolist()
-
-
-def test_a_stream_refuses_a_sample_before_it_starts(spark: SparkSession, tmp_path: Path) -> None:
-    stream = spark.readStream.schema("event_time timestamp, x double").json(str(tmp_path))
-    script = (
-        "SELECT SHAPLEY_ATTRIBUTE(AVG(x), x > 1 APPROXIMATE USING RESERVOIR SAMPLE 9) FROM t\n"
-        f"WINDOW w AS ({WINDOWS['tumbling']}) EMIT CHANGES"
-    )
-    told = (
-        "APPROXIMATE is answered in batches and in process at line 1, column 40; on a stream "
-        "leave the clause out: the exact answer costs no more"
-    )
-    with pytest.raises(ScriptError) as error:
-        ids.spark.sql(script, t=stream)
-    assert str(error.value) == told
-    checkpoint = tmp_path / "ck"
-    with pytest.raises(ScriptError) as error:
-        ids.spark.start(script, checkpoint=checkpoint, t=stream)
-    assert str(error.value) == told
-    assert not checkpoint.exists()
 
 
 def test_a_sample_that_no_pane_holds_is_refused(spark: SparkSession) -> None:

@@ -134,7 +134,7 @@ STEPS = st.lists(
 
 @settings(max_examples=150)
 @given(
-    some.rows().filter(len),
+    some.rows(6).filter(len),
     STEPS,
     st.lists(asked(), min_size=1, max_size=3),
     st.sampled_from(SIZES),
@@ -193,6 +193,39 @@ def where(index: Index, condition: Expression, retained: Retained) -> list[int]:
     assert access is not None
     places: list[int] = access.places(retained).tolist()
     return places
+
+
+def tree(rng: np.random.Generator, names: Sequence[str], depth: int) -> Expression:
+    """AND, OR and NOT of comparisons that hold on a good part of the rows each."""
+    choice = int(rng.integers(0, 5)) if depth else 4
+    if choice == 0:
+        return Not(tree(rng, names, depth - 1))
+    if choice < 4:
+        operands = tuple(tree(rng, names, depth - 1) for _ in range(rng.integers(2, 4)))
+        return And(operands) if choice < 3 else Or(operands)
+    op, name = rng.choice(some.OPERATORS), rng.choice(names)
+    return Comparison(str(op), Column(str(name)), Literal(int(rng.integers(0, 6))))
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_sets_of_several_columns_meet_and_unite(sizes: tuple[int, ...]) -> None:
+    """Conditions drawn apart from the rows mostly hold on none: here most of them hold on some."""
+    rng = np.random.default_rng(9)
+    names = ["x", "y", "z"]  # z has no index: it is put to the rows that are left
+    kinds = dict.fromkeys(names, Kind.NUMBER)
+    retained, index = Retained(kinds), Index(["x", "y"], kinds, sizes)
+    found = 0
+    for _ in range(100):
+        cells = {n: (rng.integers(0, 6, 40), rng.random(40) < 0.9) for n in names}
+        columns = {n: ColumnData(Kind.NUMBER, *cell) for n, cell in cells.items()}
+        put(retained, Table(columns, 40))
+        retained.rows.drop_front(max(0, len(retained) - 300))
+        condition = tree(rng, names, 3)
+        if index.prepare(condition) is not None:
+            places = where(index, condition, retained)
+            assert places == np.flatnonzero(truth(condition, retained.table()) == 1).tolist()
+            found += 0 < len(places) < len(retained)
+    assert found > 20
 
 
 @given(

@@ -19,7 +19,7 @@ from ids.cli.terminal import emit_table, is_terminal
 
 if TYPE_CHECKING:
     from ids.spark.streaming.retained.asking import Reply
-    from ids.spark.streaming.retained.question import Question
+    from ids.spark.streaming.retained.question import StreamQuestion
 
 __all__ = ["ask"]
 
@@ -64,10 +64,10 @@ def ask(
         hint = "--confidence, --seed"
         raise typer.BadParameter("is for samples; add --approximate ROWS", param_hint=hint)
     with reporting(debug):
-        from ids.spark.streaming.retained.question import Question
+        from ids.spark.streaming.retained.question import StreamQuestion
 
         bound = 0.95 if confidence is None else confidence
-        question = Question(aggregate, predicate, approximate, bound, seed or 0)
+        question = StreamQuestion(aggregate, predicate, approximate, bound, seed or 0)
         shown = _shown(_replied(checkpoint, question, job))
         if is_terminal():
             console = Console()
@@ -76,7 +76,7 @@ def ask(
             sink.stream_csv(shown, sys.stdout.buffer)
 
 
-def _replied(checkpoint: Path, question: Question, job: Job) -> Reply:
+def _replied(checkpoint: Path, question: StreamQuestion, job: Job) -> Reply:
     from ids.spark.failures import translated
     from ids.spark.streaming.retained.asking import check, replied
 

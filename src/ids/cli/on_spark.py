@@ -209,6 +209,7 @@ def run_stream(script: str, job: Job, following: Following) -> None:
             once=following.once,
             bad_rows=job.bad_rows,
             retain=following.retain,
+            seed=job.seed,
             spark=session,
             on_progress=screen.advance,
             **frames,

@@ -86,8 +86,6 @@ def run(
     following = Following(checkpoint, lateness, trigger, once, retain) if stream else None
     given = (checkpoint, lateness, trigger, once or None, retain or None)
     _refuse_strangers(engine, job, stream, given)
-    if stream and seed is not None:
-        raise typer.BadParameter("is for batches; streams are not sampled", param_hint="--seed")
     with reporting(debug):
         script = read_script(query)
         if job.output is not None and not job.output.startswith("kafka://") and not stream:

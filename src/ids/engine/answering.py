@@ -21,6 +21,7 @@ __all__ = [
     "answer",
     "answer_by_atoms",
     "empty_emits",
+    "in_units",
     "moments_of",
     "residual",
     "window_alone",
@@ -77,7 +78,7 @@ def worth(summaries: Summaries, game: Game) -> float | None:
     if int(summaries.window[0]) < game.nulls:
         return None
     value = game.worth(moments_of(window_alone(summaries)))
-    return _in_units(float(value[0]), summaries, game)
+    return in_units(float(value[0]), summaries, game)
 
 
 def residual(core: Core, summaries: Summaries, game: Game) -> float:
@@ -88,7 +89,7 @@ def residual(core: Core, summaries: Summaries, game: Game) -> float:
     whole = game.worth(moments_of(window_alone(summaries)))
     players = int(summaries.window[0])
     missed = fsum(each.value[:, 0]) - (float(whole[0]) if players else 0.0)
-    return _in_units(missed, summaries, game)
+    return in_units(missed, summaries, game)
 
 
 def _attributed(summaries: Summaries, rows: Words, game: Game) -> Attributed:
@@ -100,11 +101,11 @@ def _attributed(summaries: Summaries, rows: Words, game: Game) -> Attributed:
 
 
 def _total(summaries: Summaries, each: Attributed, game: Game) -> Triple:
-    value, share, lift = (_in_units(fsum(part[:, 0]), summaries, game) for part in each)
+    value, share, lift = (in_units(fsum(part[:, 0]), summaries, game) for part in each)
     return value, share, lift
 
 
-def _in_units(value: float, summaries: Summaries, game: Game) -> float:
+def in_units(value: float, summaries: Summaries, game: Game) -> float:
     """Back in the measure's own units; infinite where no double holds it."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.ldexp(value, summaries.scale.exponent * game.power))

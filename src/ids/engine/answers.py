@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ids.estimates import Estimates
 from ids.games import Attributed
 from ids.plan import PlannedItem
 
-__all__ = ["Answers", "Sampled"]
+__all__ = ["Answers"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-
-
-class Sampled(NamedTuple):
-    """An attribution from a sample at each emit, the bound on its error, and its standard error.
-
-    All float64[e].
-    """
-
-    value: Floats
-    share: Floats
-    lift: Floats
-    error: Floats
-    standard_error: Floats
 
 
 @dataclass(slots=True)
@@ -35,13 +22,13 @@ class Answers:
     """Worths by (game, measure), attributions by (game, measure, predicate).
 
     counts   rows in the window at each emit, where the path that answered knows them already
-    sampled  by name, the items that are answered from samples
+    sampled  by name, the items that are answered from samples, a window an emit
     """
 
     worths: dict[tuple[str, int], tuple[Floats, Bools]]
     attributions: dict[tuple[str, int, int], Attributed]
     counts: npt.NDArray[np.int64] | None = None
-    sampled: dict[str, Sampled] = field(default_factory=dict)
+    sampled: dict[str, Estimates] = field(default_factory=dict)
 
     @classmethod
     def empty(cls) -> Answers:

@@ -8,12 +8,11 @@ from ids.engine.answering import residual, worth
 from ids.engine.core import Core
 from ids.engine.explaining import explain_answer
 from ids.engine.promoting import Promoter
-from ids.engine.questions import Asked, Questions
+from ids.engine.questions import Questions, Wording
 from ids.engine.registrations import Registrations
 from ids.model.attribution import Attribution
 from ids.model.query import Approximate
 from ids.model.rendering import render
-from ids.model.sampling import Sampling
 from ids.plan.mechanism import choose_offer
 from ids.state.refined import Refined
 
@@ -71,7 +70,7 @@ class Asking:
         ``aggregate`` is ``"AVG"`` where there is one measure, else ``"AVG(latency)"``. With a
         ``sample`` of so many rows the answer is an estimate, its error bound at ``confidence``.
         """
-        approximate = None if sample is None else _approximate(sample, confidence)
+        approximate = None if sample is None else Approximate(sample, confidence)
         asked = (aggregate, predicate, approximate)
         with self._state:
             rebuilt = self._promote(asked)
@@ -80,7 +79,7 @@ class Asking:
             return found
         return found._replace(why="this question promoted it", estimated=rebuilt, touched=rebuilt)
 
-    def _promote(self, asked: Asked) -> int:
+    def _promote(self, asked: Wording) -> int:
         """Let the promoter know of a question; not while a slide is on its way."""
         promoter, core = self._promoter, self._core
         if promoter is None or core is None or asked[2] is not None:
@@ -101,7 +100,7 @@ class Asking:
 
         The question is answered to tell, but counts for no promotion.
         """
-        approximate = None if sample is None else _approximate(sample, confidence)
+        approximate = None if sample is None else Approximate(sample, confidence)
         asked = (aggregate, predicate, approximate)
         with self._state:
             question = self._questions.planned(self._core, asked)
@@ -131,8 +130,3 @@ class Asking:
             if self._core is None or measure >= len(self._core.measures):
                 return 0.0
             return residual(self._core, self._core.measures[measure], game)
-
-
-def _approximate(sample: int, confidence: float) -> Approximate:
-    Sampling(sample)  # refuses a size that no sample has
-    return Approximate(sample, confidence)

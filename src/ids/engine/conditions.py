@@ -47,8 +47,8 @@ def bind_targets(core: Core, combinations: Mapping[str, Expression]) -> dict[str
 
 def keep_to_the_limit(core: Core, limit: int, combinations: Mapping[str, Expression]) -> bool:
     """Give up the atoms when more than ``limit`` were met; True if that happened."""
-    if not isinstance(core.membership, Refined):
-        return False
+    if not isinstance(core.membership, Refined) or not core.predicates:
+        return False  # without a predicate there is one atom, and nothing to keep in its place
     if len(core.membership.refinement.live()) <= limit:
         return False
     targets = targets_of(core.predicates, combinations)

@@ -4,7 +4,7 @@
     ordinal   the row's number among rows of equal contents, 0, 1, 2 …
     priority  the content and the ordinal, hashed
 
-Spark computes the same numbers with its ``xxhash64`` (``ids.spark.sampled``).
+Spark computes the same numbers with its ``xxhash64`` (``ids.spark.contents``).
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ids.kernels.hashing import START, hash_texts, hash_words, ordinals
-from ids.model.table import ColumnData, Kind, Table
+from ids.model.table import DOUBLE_INTEGERS, ColumnData, Kind, Table
 
-__all__ = ["EXACT", "contents", "priorities", "tie_breaks"]
+__all__ = ["contents", "priorities", "tie_breaks"]
 
 Hashes = npt.NDArray[np.int64]
-
-EXACT = 2**53  # whole numbers up to this are doubles, each its own
 
 
 def contents(table: Table, columns: Sequence[str], seed: int) -> Hashes:
@@ -72,7 +70,7 @@ def _column(column: ColumnData) -> Hashes:
 
 def _tell_apart(values: Hashes, found: Hashes) -> None:
     """Whole numbers that one double stands for are hashed on."""
-    far = np.flatnonzero((values > EXACT) | (values < -EXACT))
+    far = np.flatnonzero((values > DOUBLE_INTEGERS) | (values < -DOUBLE_INTEGERS))
     if len(far):
         own = found[far]
         hash_words(values[far], own)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ids.engine.incoming import Incoming, Schema
-from ids.engine.sampling import SEQUENCE, STRATUM, Sampler
+from ids.engine.sampling import STRATUM, Sampler
 from ids.errors import StateError
 from ids.kernels.scatter import add_rows
 from ids.model.expression import Expression
@@ -18,6 +18,7 @@ from ids.state.enumerated import Enumerated
 from ids.state.index import Index
 from ids.state.refined import Refined
 from ids.state.retained import TAG, TIME, Retained
+from ids.state.sample import SEQUENCE
 from ids.state.scaling import within
 from ids.state.sliding import Array
 from ids.state.summaries import Summaries
@@ -121,13 +122,17 @@ class Core:
         block = self.retained.block(
             incoming.table, signed.tags, signed.digits, signed.players, incoming.times
         )
-        return block if self.sampler is None else block | self.sampler.columns(incoming.table)
+        if self.sampler is not None:
+            self.sampler.refuse(incoming)
+        return block
 
     def enter(
         self, incoming: Incoming, signed: Signed, block: Mapping[str, Array],
         into: list[Words] | None = None,
     ) -> list[Words]:  # fmt: skip
         """Rows come in; returns their deltas, to be committed once expiry is known."""
+        if self.sampler is not None:
+            block = {**block, **self.sampler.columns(incoming.table)}
         if self.retained is not None:
             if TIME in block and len(self.retained):
                 self._merge(self.retained, block)
@@ -164,13 +169,15 @@ class Core:
             self.rows -= expire
         if deltas is not None:
             self.membership.commit(self.measures, deltas)
-        if self.index is not None and self.retained is not None:
+        if self.retained is None:
+            return
+        self.retained.forget()  # not before: codes of words hold for rows on their way in
+        if self.index is not None:
             self.index.follow(self.retained)
 
     def _drop_front(self, retained: Retained, count: int) -> None:
         left = None if self.sampler is None else retained.rows[STRATUM][:count].copy()
         retained.rows.drop_front(count)
-        retained.forget()
         if self.sampler is not None and left is not None:
             self.sampler.expire(retained, left)
 
@@ -217,7 +224,6 @@ class Core:
         keep = np.ones(len(self.retained), np.bool_)
         keep[places] = False
         self.retained.rows.keep(keep)
-        self.retained.forget()
         if self.index is not None and len(places):
             self.index.unsettle(int(places.min()))
         if self.sampler is not None:

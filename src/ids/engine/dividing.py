@@ -16,10 +16,10 @@ from ids.state.refined import Refined
 from ids.state.retained import TAG
 from ids.state.summaries import Summaries
 
-__all__ = ["divide"]
+__all__ = ["OUTCOMES", "divide"]
 
 Words = npt.NDArray[np.int64]
-_OUTCOMES = 3  # NULL, FALSE, TRUE
+OUTCOMES = 3  # NULL, FALSE, TRUE
 
 
 class _Division(NamedTuple):
@@ -49,7 +49,7 @@ def divide(core: Core, name: str, predicates: Mapping[str, Expression]) -> None:
     fresh = Refined(predicates)
     division = _divided(core, old, predicates[name])
     if len(division.parts):
-        atoms, outcomes = np.divmod(division.parts, _OUTCOMES)
+        atoms, outcomes = np.divmod(division.parts, OUTCOMES)
         said = (outcomes - 1).astype(np.int8)
         truths = np.concatenate([old.refinement.truths[atoms], said[:, None]], axis=1)
         fresh.preload(truths, np.arange(len(truths)))
@@ -61,17 +61,17 @@ def divide(core: Core, name: str, predicates: Mapping[str, Expression]) -> None:
 
 def _divided(core: Core, old: Refined, condition: Expression) -> _Division:
     assert core.retained is not None
-    rows = len(core.retained)
-    said = np.zeros(0, np.int8)
-    if rows:
+    said, atoms = np.zeros(0, np.int8), np.zeros(0, np.uint32)
+    if len(core.retained):  # an empty window's tags may still be those of another membership
         said = truth(condition, core.retained.table(set(columns_of(condition))))
+        atoms = core.retained.rows[TAG].view(np.uint32)
     outcome = said.astype(np.int64) + 1
-    part = core.retained.rows[TAG].view(np.uint32)[:rows] * np.int64(_OUTCOMES) + outcome
-    counts = np.bincount(part, minlength=_OUTCOMES * max(1, old.width))
+    part = atoms * np.int64(OUTCOMES) + outcome
+    counts = np.bincount(part, minlength=OUTCOMES * max(1, old.width))
     parts = np.flatnonzero(counts)
     number = np.zeros(len(counts), np.uint32)
     number[parts] = np.arange(len(parts), dtype=np.uint32)
-    common = int(np.bincount(outcome, minlength=_OUTCOMES).argmax())
+    common = int(np.bincount(outcome, minlength=OUTCOMES).argmax())
     return _Division(part, parts, number, common)
 
 
@@ -82,15 +82,15 @@ def _parted(
     before = core.measures[measure]
     before.reserve(old.width)
     after = Summaries(before.scale, len(fresh.names), fresh.width)
-    rare = division.part % _OUTCOMES != division.common
+    rare = division.part % OUTCOMES != division.common
     digits, players = core.playing(measure)
     playing = rare & players if len(players) else rare
     tags = division.number[division.part]
     sums = after.tally(max(1, fresh.width), tags, digits, playing, 1)
-    lost = after.tally(max(1, old.width), (division.part // _OUTCOMES).astype(np.uint32),
+    lost = after.tally(max(1, old.width), (division.part // OUTCOMES).astype(np.uint32),
                        digits, playing, -1)  # fmt: skip
-    for number in np.flatnonzero(division.parts % _OUTCOMES == division.common):
-        atom = int(division.parts[number]) // _OUTCOMES
+    for number in np.flatnonzero(division.parts % OUTCOMES == division.common):
+        atom = int(division.parts[number]) // OUTCOMES
         row = sums[number : number + 1]
         add_rows(row, before.atoms[atom : atom + 1], before.scale.layout)
         add_rows(row, lost[atom : atom + 1], before.scale.layout)

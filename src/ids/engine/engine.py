@@ -23,7 +23,7 @@ from ids.engine.questions import Questions
 from ids.engine.registrations import Registrations
 from ids.engine.rescaling import accommodate, ease
 from ids.engine.settings import Settings, Window
-from ids.errors import StateError
+from ids.errors import ScriptError, StateError
 from ids.language import parse_predicate
 from ids.model.promotion import Promotion
 from ids.model.sampling import Sampling
@@ -185,6 +185,7 @@ class Engine(Asking):
         self._newest = newest
         core.commit(deltas, expiring(self.window, core, newest))
         ease(core)
+        self._settle_misfits(core)
         self._questions.slid()
 
     def advance(self, to: int) -> None:
@@ -238,11 +239,20 @@ class Engine(Asking):
         return first_core(source, self._settings, self._registered.conditions, self._measures)
 
     def _accommodate(self, core: Core, incoming: Incoming) -> None:
-        """Room for the rows that come; sums in units that are no longer ours are counted anew."""
+        """Room for the rows that come."""
         accommodate(core, incoming, self._settings.degree)
+        self._settle_misfits(core)
+
+    def _settle_misfits(self, core: Core) -> None:
+        """Provisional sums in units that are no longer the core's are counted anew."""
         if self._promoter and not all(one.fits(core) for one in core.provisional.values()):
             self._promoter.settle(core)
 
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+    if isinstance(given, str):
+        return (given,)
+    texts = tuple(given) if isinstance(given, Iterable) else (given,)
+    if not all(isinstance(text, str) for text in texts):
+        raise ScriptError(f"{given!r} names no columns", hint="give text, or a list of texts")
+    return texts

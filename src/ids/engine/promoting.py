@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from threading import Timer
+from contextlib import suppress
+from threading import TIMEOUT_MAX, Timer
 from typing import Any
 
 from ids.engine.core import Core
 from ids.engine.provisional import Provisional
 from ids.engine.registrations import Registrations
+from ids.errors import UnknownNameError
 from ids.model.expression import Expression, Name, columns_of
 from ids.model.promotion import Promotion
 from ids.plan.promotion import Policy
@@ -48,40 +50,44 @@ class Promoter:
             return 0
         key, weight = question.path.key, min(1.0, _DEAR * touched / max(1, core.rows))
         verdict = self.policy.ask(key, weight)
-        if verdict is None:
+        if verdict is None or not self._registrations.has_room(core):
             return 0
         self.weights[key] = weight
         if verdict.demoted is not None:
             self._demote(core, verdict.demoted)
         condition = question.path.condition
         assert condition is not None
-        self._promote(core, key, condition)
-        return 0 if self.promotion.bootstrap == "sample" else core.rows
+        return self._promote(core, key, condition)
 
     def _used(self, path: Path) -> list[str]:
         """The promoted conditions that answer a question."""
         used = {path.name} if path.name else set(columns_of(path.condition or Name("")))
         return [key for key, name in self.names.items() if name in used]
 
-    def _promote(self, core: Core, key: str, condition: Expression) -> None:
+    def _promote(self, core: Core, key: str, condition: Expression) -> int:
+        """Do it; how many rows were looked at."""
         taken = {*self._registrations.conditions, *core.provisional, *core.schema.kinds}
         name = self._free_name({each.lower() for each in taken})
         if self.promotion.bootstrap == "sample" and core.rows:
             core.provisional[name] = Provisional(name, key, condition, core)
             self._registrations.changed()
-            timer = Timer(self.promotion.rebuild_after, self._rebuild)
-            timer.daemon = True
-            timer.start()
+            if self.promotion.rebuild_after <= TIMEOUT_MAX:  # else only when asked to
+                timer = Timer(self.promotion.rebuild_after, self._rebuild)
+                timer.daemon = True
+                timer.start()
         else:
             self._registrations.admit(core, name, condition)
         self.names[key] = name
         self.policy.promote(key)
+        provisional = core.provisional.get(name)
+        return core.rows if provisional is None else provisional.looked_at
 
     def _demote(self, core: Core, key: str) -> None:
         name = self.names.pop(key)
         del self.weights[key]
         self.policy.demote(key)
-        if core.provisional.pop(name, None) is None:
+        # where a predicate of the user's is written with it, it stays, as one of the user's own
+        with suppress(UnknownNameError):
             self._registrations.dismiss(core, name)
 
     def settle(self, core: Core) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Polynomial
 
-from ids.engine.answering import answer, moments_of, window_alone
+from ids.engine.answering import answer, in_units, moments_of, window_alone
 from ids.engine.core import Core, Signed
 from ids.engine.estimating import parts_of
 from ids.errors import StateError
@@ -20,18 +20,21 @@ from ids.estimates import Drawn, Whole, estimate
 from ids.games import Game, Moments, find
 from ids.kernels.scatter import add_rows
 from ids.model.attribution import Attribution
-from ids.model.expression import Expression
+from ids.model.expression import Expression, Name
 from ids.model.scale import Scale
 from ids.model.table import Table
 from ids.plan.question import Path, named_in
-from ids.plan.recognising import Recogniser
-from ids.predicates.binding import bind_predicate
 from ids.predicates.truth import holds
 from ids.state.sample import Drawing
 from ids.state.scaling import magnify
 from ids.state.summaries import Summaries
 
-__all__ = ["Provisional", "provisional_path", "refuse_provisional_parts"]
+__all__ = [
+    "Provisional",
+    "provisional_meant",
+    "provisional_named",
+    "refuse_provisional_parts",
+]
 
 Words = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -43,9 +46,10 @@ _WHY = "promoted from the sample: the exact rebuild is on its way"
 class Provisional:
     """One predicate's sums over every measure, and bounds on what the estimate missed.
 
-    sums    int64[1, words] for each measure
-    missed  float64[degree + 1] for each measure: |error| of Σ_P (y - centre)**d, each power's bound
-            such that all hold together; in units of 2**(exponent · d)
+    sums       int64[1, words] for each measure
+    missed     float64[2, degree + 1] for each measure: bounds on the error of Σ_P (y - centre)**d
+               that hold all together, then standard errors; in units of 2**(exponent · d)
+    looked_at  rows drawn
     """
 
     def __init__(self, name: str, key: str, condition: Expression, core: Core) -> None:
@@ -59,8 +63,10 @@ class Provisional:
         self.sums: list[Words] = []
         self.missed: list[npt.NDArray[np.float64]] = []
         self.centres: list[float] = []
+        self.looked_at = 0
         for measure, summaries in enumerate(core.measures):
             drawing = core.sampler.sample.drawn(measure)
+            self.looked_at = max(self.looked_at, len(drawing.value))
             member = drawing.plays & holds(condition, drawing.rows)
             self.sums.append(_estimated(summaries, drawing, member))
             centre = float(window_alone(summaries).mean[0]) if summaries.scale.digits else 0.0
@@ -85,25 +91,29 @@ class Provisional:
         """An answer that says it is provisional, and how far off it may be."""
         summaries = core.measures[measure]
         found = answer(summaries, self.sums[measure], 0, game)
+        error, standard_error = self._errors(summaries, game, measure)
         return Attribution(
-            *found, "provisional", self._error(summaries, game, measure), core.rows, _WHY,
-            confidence=_CONFIDENCE, sample_size=self.size, seed=self.seed,
+            *found, "provisional", error, core.rows, _WHY, confidence=_CONFIDENCE,
+            standard_error=standard_error, sample_size=self.size, seed=self.seed,
         )  # fmt: skip
 
-    def _error(self, summaries: Summaries, game: Game, measure: int) -> float:
-        """The bounds on the sums, carried through the closed form of the window as it is now."""
+    def _errors(self, summaries: Summaries, game: Game, measure: int) -> tuple[float, float]:
+        """The errors of the sums, carried through the closed form of the window as it is now.
+
+        The standard error is the largest it can be: as if those of the sums went together.
+        """
         window = moments_of(window_alone(summaries))
         players = float(window.players[0])
         if not players:
-            return 0.0
+            return 0.0, 0.0
         slopes = [float(np.ravel(s)[0]) for s in game.slopes(window)]
         terms = [float(game.worth(window)[0]) / players, *slopes]
         terms[0] -= sum(s * window.central[d, 0] / players for d, s in enumerate(slopes, 1))
         mean = float(window.mean[0]) if slopes else 0.0
         around = Polynomial(terms)(Polynomial([self.centres[measure] - mean, 1.0]))
         weights = np.abs(np.atleast_1d(around.coef))
-        error = float(weights @ self.missed[measure][: len(weights)])
-        return float(np.ldexp(error, summaries.scale.exponent * game.power))
+        error, standard = self.missed[measure][:, : len(weights)] @ weights
+        return in_units(float(error), summaries, game), in_units(float(standard), summaries, game)
 
 
 def _estimated(summaries: Summaries, drawing: Drawing, member: Bools) -> Words:
@@ -127,14 +137,16 @@ def _estimated(summaries: Summaries, drawing: Drawing, member: Bools) -> Words:
 def _missed(
     summaries: Summaries, drawing: Drawing, member: Bools, centre: float
 ) -> npt.NDArray[np.float64]:
-    """Bounds on the error of the count and of each power sum, that hold all together."""
+    """Bounds on the error of the count and of each power sum, that hold all together, and each
+    one's standard error.
+    """
     powers = summaries.scale.degree + 1 if summaries.scale.digits else 1
     confidence = 1.0 - (1.0 - _CONFIDENCE) / powers
     exponent = -summaries.scale.exponent
     value = np.ldexp(drawing.value, exponent) - centre
     reach = np.ldexp([drawing.low, drawing.high], exponent) - centre
     unit = Moments.of(1.0, 0.0, 0.0, [1.0, 0.0])  # Σ y itself: no mean is taken off
-    bounds = np.zeros(powers)
+    bounds = np.zeros((2, powers))
     for power in range(powers):
         raised = np.where(drawing.plays, value**power, 0.0)
         ends = sorted(reach**power)
@@ -147,27 +159,35 @@ def _missed(
             Whole(np.array([0, whole], np.int64), raised[:whole], member[:whole]),
             confidence=confidence, replacement=drawing.replacement,
         )  # fmt: skip
-        bounds[power] = found.error[0]
-    bounds[0] += 0.5  # rows are counted whole
+        bounds[:, power] = found.error[0], found.standard_error[0]
+    bounds[0, 0] += 0.5  # rows are counted whole
     return bounds
 
 
-def provisional_path(predicate: Expression, core: Core, recogniser: Recogniser) -> Path | None:
-    """The provisional predicate that a question names or means, if it does."""
-    if not core.provisional:
-        return None
-    name = next((n.name for n in named_in(predicate) if n is predicate), None)
-    if name not in core.provisional:
-        bound = bind_predicate(predicate, core.schema.kinds, core.predicates)
-        key = recogniser.key(bound)
-        name = next((n for n, one in core.provisional.items() if one.key == key), None)
+def provisional_named(predicate: Expression, core: Core) -> Path | None:
+    """The provisional predicate that a question names, if it does."""
+    name = _provisional(predicate, core) if isinstance(predicate, Name) else None
     return None if name is None else Path("provisional", "", name)
+
+
+def provisional_meant(path: Path, core: Core) -> Path:
+    """The provisional predicate that a question means which would be put to the rows, if any."""
+    if path.mechanism == "rows":
+        for name, one in core.provisional.items():
+            if one.key == path.key:
+                return Path("provisional", "", name)
+    return path
+
+
+def _provisional(name: Name, core: Core) -> str | None:
+    """The provisional predicate of a name, whatever the case."""
+    return next((n for n in core.provisional if n.lower() == name.name.lower()), None)
 
 
 def refuse_provisional_parts(predicate: Expression, core: Core) -> None:
     """A provisional predicate has no atoms yet: nothing joint can be asked of it."""
     for name in named_in(predicate):
-        if name.name in core.provisional and name is not predicate:
+        if _provisional(name, core) is not None and name is not predicate:
             raise StateError(
                 f"{name.name} is provisional: it can be asked about alone until its exact rebuild; "
                 "call engine.rebuild() for that now"

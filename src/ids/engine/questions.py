@@ -10,7 +10,11 @@ import numpy.typing as npt
 from ids.engine.adhoc import answer_from_rows, ways
 from ids.engine.answering import answer, answer_by_atoms
 from ids.engine.core import Core
-from ids.engine.provisional import provisional_path, refuse_provisional_parts
+from ids.engine.provisional import (
+    provisional_meant,
+    provisional_named,
+    refuse_provisional_parts,
+)
 from ids.engine.settings import Settings
 from ids.errors import ScriptError, StateError, UnknownNameError
 from ids.games import GAMES, Game, find
@@ -26,10 +30,10 @@ from ids.predicates.binding import bind_measure, bind_predicate
 from ids.state.enumerated import Enumerated
 from ids.state.refined import Refined
 
-__all__ = ["Asked", "Questions"]
+__all__ = ["Questions", "Wording"]
 
 # The aggregate and the predicate as they were written, and the sample asked for.
-Asked = tuple[str, str, Approximate | None]
+Wording = tuple[str, str, Approximate | None]
 
 _MOST = 4096
 
@@ -48,8 +52,8 @@ class Questions:
         self._intersections = intersections
         self._settings = settings
         self._recogniser: Recogniser | None = None
-        self._plans: dict[Asked, Question] = {}
-        self._answers: dict[Asked, Attribution] = {}
+        self._plans: dict[Wording, Question] = {}
+        self._answers: dict[Wording, Attribution] = {}
 
     def slid(self) -> None:
         """The window moved: answers are stale."""
@@ -61,7 +65,7 @@ class Questions:
         self._plans.clear()
         self._answers.clear()
 
-    def attribute(self, core: Core | None, asked: Asked) -> Attribution:
+    def attribute(self, core: Core | None, asked: Wording) -> Attribution:
         """The attribution now: an answer already given since the last slide costs a look-up."""
         known = self._answers.get(asked)
         if known is None:
@@ -70,7 +74,7 @@ class Questions:
             known = self._answers[asked] = self._answer(core, self.planned(core, asked))
         return known
 
-    def planned(self, core: Core | None, asked: Asked) -> Question:
+    def planned(self, core: Core | None, asked: Wording) -> Question:
         """Which state will answer; a plan already made is taken again."""
         question = self._plans.get(asked)
         if question is None:
@@ -112,18 +116,21 @@ class Questions:
         if core is None:
             mechanism = "marginal" if approximate is None else "sample"
             return Question(game, measure, Path(mechanism, "there are no rows yet"), approximate)
+        if approximate is not None:
+            # the rows drawn are put any condition to, a provisional predicate's as well
+            known = {name: one.condition for name, one in core.provisional.items()}
+            bound = bind_predicate(parsed, core.schema.kinds, {**core.predicates, **known})
+            return Question(game, measure, Path("rows", "", None, bound), approximate)
         refuse_provisional_parts(parsed, core)
         recogniser = self._recogniser = self._recogniser or Recogniser(
             core.predicates, core.schema.kinds
         )
-        if approximate is not None:
-            bound = bind_predicate(parsed, core.schema.kinds, core.predicates)
-            return Question(game, measure, Path("rows", "", None, bound), approximate)
-        path = provisional_path(parsed, core, recogniser) or choose(
+        path = provisional_named(parsed, core) or choose(
             parsed, core.predicates, core.schema.kinds, recogniser
         )
         if isinstance(core.membership, Enumerated) and path.mechanism == "compositional":
             path = self._enumerated(core, parsed, path, recogniser)
+        path = provisional_meant(path, core)
         if path.mechanism == "rows" and not core.has_raw and core.sampler is None:
             raise StateError(
                 f"nothing that is kept answers {predicate!r}; register it before the stream "

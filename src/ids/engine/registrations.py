@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ids.engine.conditions import bind_conditions, keep_to_the_limit, targets_of
 from ids.engine.core import Core
-from ids.engine.dividing import divide
+from ids.engine.dividing import OUTCOMES, divide
 from ids.engine.questions import Questions
 from ids.engine.refining import drop, refine, refuse_unless_raw
 from ids.errors import ScriptError, UnknownNameError
@@ -29,7 +29,7 @@ class Registrations:
 
     def admit(self, core: Core | None, name: str, condition: Expression) -> None:
         """Register a predicate; the rows inside are divided by it, exactly."""
-        if name.lower() in {known.lower() for known in self.conditions}:
+        if name.lower() in self._names(core):
             raise ScriptError(f"predicate {name!r} is already registered", hint="drop it first")
         conditions = {**self.conditions, name: condition}
         if core is not None:
@@ -45,9 +45,12 @@ class Registrations:
 
     def dismiss(self, core: Core | None, name: str) -> str:
         """Drop a predicate; atoms that differed only in it become one. Returns its exact name."""
-        exact = {n.lower(): n for n in self.conditions}.get(name.lower())
+        exact = self._names(core).get(name.lower())
         if exact is None:
             raise UnknownNameError("predicate", name, self.conditions)
+        if core is not None and core.provisional.pop(exact, None) is not None:
+            self.changed()
+            return exact
         conditions = {n: c for n, c in self.conditions.items() if n != exact}
         if core is not None:
             # others may be written with it
@@ -57,6 +60,20 @@ class Registrations:
         self.keep_to_the_limit(core)
         self.changed()
         return exact
+
+    def _names(self, core: Core | None) -> dict[str, str]:
+        """The names that are taken, provisional ones included, by their lower case."""
+        provisional = () if core is None else core.provisional
+        return {name.lower(): name for name in (*self.conditions, *provisional)}
+
+    def has_room(self, core: Core) -> bool:
+        """Whether one predicate more is sure to leave the atoms within their limit.
+
+        Each live atom may divide in three; a question must not cost others their joint sums.
+        """
+        if not isinstance(core.membership, Refined):
+            return True
+        return OUTCOMES * len(core.membership.live) <= self._atom_limit
 
     def changed(self) -> None:
         """Something that answers came or went: plans are made anew."""

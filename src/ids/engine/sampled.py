@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ids.engine.answers import Answers, Sampled
+from ids.engine.answers import Answers
 from ids.engine.contents import tie_breaks
 from ids.engine.moments import moments_at
 from ids.engine.rows import Measure
@@ -74,7 +74,7 @@ class _Block(NamedTuple):
     parts: Parts
 
 
-def estimated(plan: SelectPlan, rows: Population, answers: Answers) -> dict[str, Sampled]:
+def estimated(plan: SelectPlan, rows: Population, answers: Answers) -> dict[str, Estimates]:
     """Every item that asks for a sample, by name; ``answers`` are the exact ones and moments."""
     drawings: dict[_Drawing, list[PlannedItem]] = {}
     for item in plan.sampled:
@@ -88,12 +88,12 @@ def estimated(plan: SelectPlan, rows: Population, answers: Answers) -> dict[str,
     return found
 
 
-def _exact(answers: Answers, item: PlannedItem, emits: int) -> Sampled:
+def _exact(answers: Answers, item: PlannedItem, emits: int) -> Estimates:
     """The exact answer with no error, to be overwritten where the window is sampled."""
     value, share, lift = (
         part.copy() if len(part) == emits else np.zeros(emits) for part in answers.attributed(item)
     )
-    return Sampled(value, share, lift, np.zeros(emits), np.zeros(emits))
+    return Estimates(value, share, lift, np.zeros(emits), np.zeros(emits))
 
 
 def _estimate_drawing(
@@ -101,7 +101,7 @@ def _estimate_drawing(
     items: list[PlannedItem],
     rows: Population,
     answers: Answers,
-    found: dict[str, Sampled],
+    found: dict[str, Estimates],
 ) -> None:
     wide = np.flatnonzero(rows.sizes > drawing.size + 2 * drawing.whole)
     keys = Keys(
@@ -119,9 +119,9 @@ def _estimate_drawing(
         pass
 
 
-def _put(found: Sampled, emits: Integers, new: Estimates) -> None:
-    found.value[emits], found.share[emits], found.lift[emits] = new.value, new.share, new.lift
-    found.error[emits], found.standard_error[emits] = new.error, new.standard_error
+def _put(found: Estimates, emits: Integers, new: Estimates) -> None:
+    for every, some in zip(found, new, strict=True):
+        every[emits] = some
 
 
 def _ranks(rows: Population, number: int) -> Integers:

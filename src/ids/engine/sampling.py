@@ -15,12 +15,11 @@ from ids.model.sampling import Sampling, extremes_of
 from ids.model.table import Table
 from ids.model.window import CountWindow, TimeWindow
 from ids.state.retained import TIME, Retained
-from ids.state.sample import Drawing, WindowSample
+from ids.state.sample import SEQUENCE, Drawing, WindowSample
 from ids.state.sliding import Array
 
-__all__ = ["SEQUENCE", "STRATUM", "Sampler", "draw_from"]
+__all__ = ["STRATUM", "Sampler", "draw_from"]
 
-SEQUENCE = "sequence"
 STRATUM = "stratum"
 
 Words = npt.NDArray[np.int64]
@@ -54,6 +53,10 @@ class Sampler:
         """What the retained window keeps of rows for the sample's sake."""
         numbers = np.arange(self.arrived, self.arrived + table.rows, dtype=np.int64)
         return {SEQUENCE: numbers, STRATUM: self.sample.strata_of(table)}
+
+    def refuse(self, incoming: Incoming) -> None:
+        """Before anything changes: rows that no sample can take in are refused."""
+        self.sample.refuse(incoming.table, incoming.times)
 
     def enter(self, incoming: Incoming, sequence: Words) -> None:
         """Rows came in."""

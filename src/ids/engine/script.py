@@ -14,10 +14,11 @@ from ids.engine.continuous import run_select
 from ids.errors import ScriptError
 from ids.model.query import Explain, Register, Select, Statement
 from ids.model.rendering import render
+from ids.model.sampling import refuse_seed
 from ids.plan import Schema, Step, Tables, explain, planned
 from ids.source import Source, open_table
 
-__all__ = ["Result", "refuse_wide_seed", "run_script", "shown", "sql"]
+__all__ = ["Result", "run_script", "shown", "sql"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def run_script(
     seed: int = 0,
 ) -> Iterator[Result]:
     """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
-    refuse_wide_seed(seed)
+    refuse_seed(seed)
     sources = Tables(tables, open_table)
     found: dict[str, dict[int, str]] = {}
     for step in planned(script, lambda statement: _schema(sources.of(statement))):
@@ -75,12 +76,6 @@ def run_script(
         plan = replace(step.plan, seed=seed)
         table = run_select(plan, sources.of(statement), aside, progress)
         yield Result(statement, table, 0 if aside is None else aside.rows)
-
-
-def refuse_wide_seed(seed: int) -> None:
-    """A seed is a whole number of 64 bits."""
-    if not -(2**63) <= seed < 2**63:
-        raise ScriptError(f"a seed of {seed}", hint="choose a whole number of 64 bits")
 
 
 def _schema(source: Source) -> Schema:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ids.engine.answers import Answers, Sampled
+from ids.engine.answers import Answers
 from ids.engine.arrow import doubles
 from ids.engine.asked import Progress, asked_of
 from ids.engine.dense import answer_dense
@@ -18,6 +18,7 @@ from ids.engine.moments import with_moments
 from ids.engine.rows import Measure
 from ids.engine.sampled import Population, estimated
 from ids.errors import StateError
+from ids.estimates import Estimates
 from ids.games import Attributed
 from ids.model.query import ItemKind
 from ids.model.scale import MAX_ROWS, Scale
@@ -117,7 +118,7 @@ def output_columns(plan: SelectPlan, emits: EmitPlan, answers: Answers) -> dict[
 
 
 def item_columns(
-    item: PlannedItem, found: Attributed | Sampled, continues: npt.NDArray[np.bool_]
+    item: PlannedItem, found: Attributed | Estimates, continues: npt.NDArray[np.bool_]
 ) -> dict[str, pa.Array]:
     """An attribution, or its change since one slide before, under the names of its columns.
 
@@ -128,7 +129,7 @@ def item_columns(
     value = found.value - _before(found.value, continues) if changes else found.value
     columns = {item.name: doubles(value, None)}
     columns |= {f"{item.name}_{part.lower()}": doubles(parts[part], None) for part in item.parts}
-    if isinstance(found, Sampled):
+    if isinstance(found, Estimates):
         error = found.error + _before(found.error, continues) if changes else found.error
         columns[f"{item.name}_error"] = doubles(error, None)
         if item.tells_spread:

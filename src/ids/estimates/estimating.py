@@ -19,7 +19,7 @@ from ids.errors import ScriptError
 from ids.estimates.parts import Drawn, Estimates, Parts, Whole
 from ids.games import Game, Moments
 from ids.kernels.estimating import estimate_windows
-from ids.model.sampling import BOUNDS
+from ids.model.sampling import BOUNDS, refuse_confidence
 
 __all__ = ["estimate"]
 
@@ -71,14 +71,12 @@ def estimate(
         min(len(central) - 1, 2) if control_variate and game.degree else 0,
         out,
     )
+    out[3:, ~np.isfinite(out[0])] = np.inf  # of a value that no double holds nothing is known
     return Estimates(*out)
 
 
 def _delta(confidence: float, bound: str) -> float:
-    if not 0.0 < confidence < 1.0:
-        raise ScriptError(
-            f"a confidence of {confidence:g}", hint="choose a number between 0 and 1, such as 0.95"
-        )
+    refuse_confidence(confidence)
     if bound not in BOUNDS:
         raise ScriptError(f"unknown bound {bound!r}", hint=f"choose {' or '.join(BOUNDS)}")
     return 1.0 - confidence

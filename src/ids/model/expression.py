@@ -14,6 +14,7 @@ from datetime import datetime
 from ids.errors import Position
 
 __all__ = [
+    "MIRROR",
     "And",
     "Arithmetic",
     "Call",
@@ -35,6 +36,9 @@ __all__ = [
 ]
 
 Value = None | bool | int | float | str | datetime
+
+# What a comparison becomes when its sides change places.
+MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>", "<=>": "<=>"}
 
 
 @dataclass(frozen=True, slots=True)

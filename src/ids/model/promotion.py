@@ -28,7 +28,7 @@ class Promotion:
     bootstrap    ``exact``: the rows inside are divided by the new predicate at once; ``sample``: it
                  begins with an estimate, labelled ``provisional`` in every answer, until the exact
                  rebuild in the background
-    rebuild_after  seconds until that rebuild begins
+    rebuild_after  seconds until that rebuild begins; infinite: only when ``rebuild`` is called
     """
 
     most: int = 8

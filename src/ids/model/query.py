@@ -7,6 +7,7 @@ from enum import Enum
 
 from ids.errors import Position
 from ids.model.expression import Expression
+from ids.model.sampling import refuse_confidence, refuse_size
 from ids.model.window import CountWindow, TimeWindow
 
 __all__ = [
@@ -56,6 +57,10 @@ class Approximate:
     size: int
     confidence: float = 0.95
     at: Position | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        refuse_size(self.size, self.at)
+        refuse_confidence(self.confidence, self.at)
 
 
 @dataclass(frozen=True, slots=True)

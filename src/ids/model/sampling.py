@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ids.errors import ScriptError
+from ids.errors import Position, ScriptError
 
-__all__ = ["BOUNDS", "Sampling", "extremes_of"]
+__all__ = [
+    "BOUNDS",
+    "Sampling",
+    "extremes_of",
+    "refuse_confidence",
+    "refuse_seed",
+    "refuse_size",
+]
 
 # Each is sharpened for sampling without replacement (Serfling) where that is how rows were drawn.
 BOUNDS = ("bernstein", "hoeffding")
@@ -40,8 +47,8 @@ class Sampling:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strata", _names(self.strata))
-        if not 1 <= self.size <= _LARGEST:
-            raise ScriptError(f"a sample of {self.size} rows", hint=f"choose 1 to {_LARGEST:,}")
+        refuse_size(self.size)
+        refuse_seed(self.seed)
         if self.bound not in BOUNDS:
             raise ScriptError(f"unknown bound {self.bound!r}", hint=f"choose {' or '.join(BOUNDS)}")
         if self.extremes is not None and self.extremes < 0:
@@ -59,10 +66,40 @@ class Sampling:
         return extremes_of(self.size) if self.extremes is None else self.extremes
 
 
+def refuse_size(size: int, at: Position | None = None) -> None:
+    """No sample has no rows, and none has more than can be drawn by."""
+    if not _whole(size) or not 1 <= size <= _LARGEST:
+        shown = f"{size:,}" if _whole(size) else repr(size)
+        raise ScriptError(f"a sample of {shown} rows", at, f"choose 1 to {_LARGEST:,}")
+
+
+def refuse_seed(seed: int) -> None:
+    """A seed is a whole number of 64 bits."""
+    if not _whole(seed) or not -(2**63) <= seed < 2**63:
+        raise ScriptError(f"a seed of {seed!r}", hint="choose a whole number of 64 bits")
+
+
+def refuse_confidence(confidence: float, at: Position | None = None) -> None:
+    """A bound that surely holds, or never, is none."""
+    number = isinstance(confidence, float | int) and not isinstance(confidence, bool)
+    if not number or not 0.0 < confidence < 1.0:
+        shown = f"{confidence:g}" if number else repr(confidence)
+        hint = "choose a number between 0 and 1, such as 0.95"
+        raise ScriptError(f"a confidence of {shown}", at, hint)
+
+
+def _whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
 def extremes_of(size: int) -> int:
     """The rows taken whole on either side, where nobody says otherwise."""
     return size // 8
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise ScriptError(f"strata of {given!r}", hint="name columns, such as ('region',)")
+    return tuple(given)

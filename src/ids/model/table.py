@@ -8,7 +8,10 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ColumnData", "Kind", "Table"]
+__all__ = ["DOUBLE_INTEGERS", "ColumnData", "Kind", "Table"]
+
+# Up to here every integer is a double, and int64 -> float64 loses nothing.
+DOUBLE_INTEGERS = 2**53
 
 
 class Kind(Enum):

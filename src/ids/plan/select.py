@@ -21,8 +21,6 @@ __all__ = ["PlannedItem", "SelectPlan", "mechanism_of", "plan_select", "register
 
 Schema = Mapping[str, Kind | None]
 
-_LARGEST_SAMPLE = 2**24
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedItem:
@@ -136,12 +134,6 @@ class _Planner:
         return bind_predicate(expression, self.schema, self.registered, table=self.select.table)
 
     def item(self, item: Item, number: int) -> PlannedItem:
-        if item.approximate is not None and item.approximate.size > _LARGEST_SAMPLE:
-            raise ScriptError(
-                f"a sample of {item.approximate.size:,} rows",
-                item.approximate.at,
-                f"choose 1 to {_LARGEST_SAMPLE:,}, or leave APPROXIMATE out",
-            )
         predicate, mechanism, asked = None, "aggregate", ""
         if item.predicate is not None:
             condition = self.condition(item.predicate)

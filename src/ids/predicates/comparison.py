@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from ids.model.expression import Literal
-from ids.model.table import Kind
+from ids.model.table import DOUBLE_INTEGERS, Kind
 from ids.predicates.instants import microseconds_of
 from ids.predicates.vector import (
     Array,
@@ -31,8 +31,6 @@ _UFUNC: dict[str, Callable[[Any, Any], Any]] = {
     ">": np.greater,
     ">=": np.greater_equal,
 }
-# Up to here every integer is a double, and int64 -> float64 loses nothing.
-_DOUBLE_INTEGERS = 2**53
 
 
 def compare(op: str, left: Vector, right: Vector) -> Kleene:
@@ -78,7 +76,7 @@ def _are_doubles(integers: Array) -> bool:
     if len(integers) == 0:
         return True
     low, high = int(integers.min()), int(integers.max())
-    return low >= -_DOUBLE_INTEGERS and high <= _DOUBLE_INTEGERS
+    return low >= -DOUBLE_INTEGERS and high <= DOUBLE_INTEGERS
 
 
 def _doubles(op: str, left: Array, right: Array) -> Mask:

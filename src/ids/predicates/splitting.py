@@ -9,6 +9,7 @@ from itertools import count
 from typing import NamedTuple
 
 from ids.model.expression import (
+    MIRROR,
     And,
     Column,
     Comparison,
@@ -27,8 +28,6 @@ from ids.predicates.kinds import kind_of
 from ids.predicates.vector import exact_number
 
 __all__ = ["Split", "split"]
-
-_MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>", "<=>": "<=>"}
 
 
 class Split(NamedTuple):
@@ -143,7 +142,7 @@ def _ranged(leaf: Expression) -> _Part | None:
     """The leaf as a condition on ``VALUE``, when it compares one value with constants."""
     match leaf:
         case Comparison(op, Literal() as literal, subject) if _finite(literal):
-            return _Part(_Key(Range, subject), Comparison(_MIRROR[op], VALUE, literal))
+            return _Part(_Key(Range, subject), Comparison(MIRROR[op], VALUE, literal))
         case Comparison(op, subject, Literal() as literal) if _finite(literal):
             return _Part(_Key(Range, subject), Comparison(op, VALUE, literal))
         case In(subject, options) if all(map(_finite, options)):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ids.engine.contents import EXACT
 from ids.kernels.hashing import START
-from ids.model.table import Kind
+from ids.model.table import DOUBLE_INTEGERS, Kind
 from ids.plan import SelectPlan
 from ids.spark.frames import Typed
 
@@ -34,7 +33,7 @@ def _hashed(column: Typed) -> str:
     if not column.whole:
         return f"xxhash64({value})"
     # a NULL is passed over: only numbers beyond the doubles are hashed on
-    far = f"{column.text} > {EXACT}L OR {column.text} < {-EXACT}L"
+    far = f"{column.text} > {DOUBLE_INTEGERS}L OR {column.text} < {-DOUBLE_INTEGERS}L"
     return f"xxhash64({value}, if({far}, {column.text}, NULL))"
 
 

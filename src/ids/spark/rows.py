@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from ids.model.rendering import render
-from ids.model.table import Kind
+from ids.model.table import DOUBLE_INTEGERS, Kind
 from ids.plan import SelectPlan
 from ids.spark.expressions import compiled
 from ids.spark.frames import Frame, Typed
@@ -23,7 +23,6 @@ __all__ = ["FAULT", "TIME", "Ready", "Survey", "key", "measure", "ready", "surve
 TIME = "ids_t"
 FAULT = "ids_fault"
 
-_EXACT = 2**53
 _LARGEST = 2**63 - 1024  # the largest BIGINT that is a double
 
 
@@ -95,7 +94,8 @@ def _measured(typed: Typed) -> Typed:
     """
     if typed.kind is Kind.NUMBER and typed.whole:
         near = f"cast(least(cast({typed.text} as double), {_LARGEST}D) as bigint)"
-        far = f"{typed.text} > {_EXACT}L OR {typed.text} < {-_EXACT}L"  # NULL is not far
+        # NULL is not far
+        far = f"{typed.text} > {DOUBLE_INTEGERS}L OR {typed.text} < {-DOUBLE_INTEGERS}L"
         text = f"if({far}, {near}, {typed.text})"
         return Typed(text, Kind.NUMBER, whole=True)
     if typed.kind is Kind.NUMBER:

@@ -1,4 +1,4 @@
-"""APPROXIMATE over time windows in batch: a sample a pane in the JVM, estimates in the workers.
+"""APPROXIMATE over time windows: a sample a pane in the JVM, estimates in the workers.
 
     rows ─▶ (key, pane): the first r + 2·k by priority, the k largest and k smallest values
          ─▶ stretches of panes, with those their first windows reach back to ─▶ estimates
@@ -54,13 +54,13 @@ def refuse_large_samples(plan: SelectPlan) -> None:
 
 
 def refuse_samples(plan: SelectPlan) -> None:
-    """A stream is answered exactly; a sample of it is told so before anything starts."""
+    """A streaming DataFrame is answered exactly; a sample is told so before anything starts."""
     for item in plan.sampled:
         assert item.approximate is not None
         raise ScriptError(
-            "APPROXIMATE is answered in batches and in process",
+            "APPROXIMATE over a streaming DataFrame has no streaming DataFrame as its result",
             item.approximate.at,
-            "on a stream leave the clause out: the exact answer costs no more",
+            "run it with ids.spark.start or ids run --stream, or leave the clause out",
         )
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from ids.engine.arrow import to_table
-from ids.engine.script import refuse_wide_seed, shown
+from ids.engine.script import shown
 from ids.errors import ScriptError
 from ids.model.query import Select, Statement
+from ids.model.sampling import refuse_seed
 from ids.model.window import CountWindow, microseconds
 from ids.plan import Schema, SelectPlan, Tables, planned
 from ids.source import open_table
@@ -95,7 +96,7 @@ def run_script(
     seed: int = 0,
 ) -> Iterator[Result]:
     """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
-    refuse_wide_seed(seed)
+    refuse_seed(seed)
     session = session_of(tables.values(), spark)
     frames = Tables(tables, lambda data, name: opened(session, data, name))
     asides: dict[str, Aside] = {}

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ids.errors import StateError
-from ids.model.table import ColumnData, Kind, Table
+from ids.model.table import DOUBLE_INTEGERS, ColumnData, Kind, Table
 from ids.state.sliding import Array, Sliding
 
 __all__ = ["TAG", "TIME", "Retained"]
@@ -103,6 +103,12 @@ class Retained:
             self.rows.put(f"value {name}", held.astype(np.float64))
         return values.astype(np.float64)
 
+    def agree(self, table: Table) -> None:
+        """Bring number columns to the type of rows that will come; refuses what has none."""
+        for name, kind in self.kinds.items():
+            if kind is Kind.NUMBER:
+                self._alike(name, table.columns[name])
+
     def forget(self) -> None:
         """Let go of words that no row inside holds, once they are most of a dictionary."""
         for name, codes in self._codes.items():
@@ -118,27 +124,22 @@ class Retained:
     def table(self, names: Collection[str] | None = None) -> Table:
         """The raw columns of the rows inside (or those named), as views."""
         columns = {}
-        for name, kind in self.kinds.items():
-            if f"value {name}" not in self.rows or not (names is None or name in names):
-                continue
-            dictionary = self._words(name) if kind is Kind.TEXT else None
-            valid = self.rows[f"valid {name}"].astype(np.bool_, copy=False)
-            columns[name] = ColumnData(
-                kind, self.rows[f"value {name}"], None if valid.all() else valid, dictionary
-            )
+        for name in self.kinds:
+            if f"value {name}" in self.rows and (names is None or name in names):
+                columns[name] = self._column(name)
         return Table(columns, len(self))
 
     def take(self, places: npt.NDArray[np.int64], names: Collection[str]) -> Table:
         """The raw columns named, of the rows at these places alone. O(places)."""
-        columns = {}
-        for name in names:
-            kind = self.kinds[name]
-            valid = self.rows[f"valid {name}"][places].astype(np.bool_, copy=False)
-            columns[name] = ColumnData(
-                kind, self.rows[f"value {name}"][places], None if valid.all() else valid,
-                self._words(name) if kind is Kind.TEXT else None,
-            )  # fmt: skip
-        return Table(columns, len(places))
+        return Table({name: self._column(name, places) for name in names}, len(places))
+
+    def _column(self, name: str, rows: slice | npt.NDArray[np.int64] = slice(None)) -> ColumnData:
+        kind = self.kinds[name]
+        valid = self.rows[f"valid {name}"][rows].astype(np.bool_, copy=False)
+        return ColumnData(
+            kind, self.rows[f"value {name}"][rows], None if valid.all() else valid,
+            self._words(name) if kind is Kind.TEXT else None,
+        )  # fmt: skip
 
     def codes(self, name: str) -> dict[str, int]:
         """The codes of a text column's words; another dictionary once codes change their meaning.
@@ -201,7 +202,7 @@ def _doubles(values: Array, valid: Array | None) -> bool:
     if values.dtype.kind == "f":
         return True
     here = values if valid is None else values[valid.astype(np.bool_)]
-    return not len(here) or bool(here.min() >= -(2**53) and here.max() <= 2**53)
+    return not len(here) or bool(here.min() >= -DOUBLE_INTEGERS and here.max() <= DOUBLE_INTEGERS)
 
 
 def _as_type(values: Array, dtype: np.dtype[np.generic]) -> tuple[Array, npt.NDArray[np.bool_]]:

@@ -12,9 +12,10 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import product, repeat
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ids.model.expression import (
+    MIRROR,
     And,
     Arithmetic,
     Call,
@@ -31,6 +32,7 @@ from ids.model.expression import (
     Or,
 )
 from ids.model.table import Kind
+from ids.predicates.canonical.algebra import Algebra
 from ids.predicates.canonical.folding import folded
 from ids.predicates.canonical.scales import (
     FALSE_OR_TRUE,
@@ -49,9 +51,8 @@ from ids.predicates.canonical.values import (
 )
 from ids.predicates.kinds import kind_of
 
-__all__ = ["Algebra", "Reader"]
+__all__ = ["Reader"]
 
-_MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>", "<=>": "<=>"}
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "<>": operator.ne,
@@ -67,28 +68,6 @@ _NO_VALUE = Values(False, ())
 _DERIVED = "~"
 
 S = TypeVar("S")
-
-
-class Algebra(Protocol[S]):
-    """Sets of rows: how to make them, and what to make of them."""
-
-    def constant(self, holds: bool) -> S:
-        """Every row, or none."""
-
-    def among(self, variable: str, values: Values, null: bool | None) -> S:
-        """Where a variable's value is one of a set; with ``null``, where it is NULL as well.
-
-        ``null`` is None for a variable that is never NULL.
-        """
-
-    def both(self, operands: list[S]) -> S:
-        """The rows in every operand."""
-
-    def either(self, operands: list[S]) -> S:
-        """The rows in some operand."""
-
-    def negated(self, operand: S) -> S:
-        """The other rows."""
 
 
 class Reader(Generic[S]):
@@ -203,12 +182,12 @@ class Reader(Generic[S]):
 
     def _comparison(self, op: str, left: Expression, right: Expression, wanted: bool) -> S:
         if isinstance(left, Literal):
-            op, left, right = _MIRROR[op], right, left
+            op, left, right = MIRROR[op], right, left
         if isinstance(right, Literal):
             return self._tested(Comparison(op, left, right), left, wanted)
         names = spelled(left), spelled(right)
         if names[0] > names[1]:
-            op, names = _MIRROR[op], (names[1], names[0])
+            op, names = MIRROR[op], (names[1], names[0])
         if op == "<=>":
             equal = [self._comparison("=", left, right, True), self._all_null((left, right))]
             return self._unless(not wanted, self._algebra.either(equal))

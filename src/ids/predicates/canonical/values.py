@@ -12,15 +12,13 @@ from ids.model.expression import (
     Literal,
     Negative,
 )
-from ids.model.table import Kind, Table
+from ids.model.table import DOUBLE_INTEGERS, Kind, Table
 from ids.predicates.instants import microseconds_of
 from ids.predicates.truth import kleene
 
 __all__ = ["alternatives", "constant_truth", "spelled", "wildcards"]
 
 _ONE_ROW = Table({}, 1)
-# Up to here an integer is the same number as a double.
-_DOUBLE_INTEGERS = 2**53
 
 
 def constant_truth(condition: Expression) -> int:
@@ -64,7 +62,7 @@ def alternatives(subject: Expression, kind: Kind | None) -> tuple[Expression, ..
     if kind is Kind.NUMBER:
         constants = [x.value for x in subject.arguments if isinstance(x, Literal)]
         exact = all(
-            x is None or (isinstance(x, int) and abs(x) <= _DOUBLE_INTEGERS) for x in constants
+            x is None or (isinstance(x, int) and abs(x) <= DOUBLE_INTEGERS) for x in constants
         )
         if not exact or len(subject.arguments) - len(constants) > 1:
             return ()

@@ -18,7 +18,10 @@ __all__ = ["answer_columns"]
 def answer_columns(
     plan: SelectPlan, layout: Layout, windows: Standing, spoken: Instants
 ) -> dict[str, pa.Array]:
-    """The items' columns, one row an emit."""
+    """The items' columns, one row an emit.
+
+    An item to be sampled has its exact attribution, a change too: that is taken of estimates.
+    """
     answers = Answers(layout, dict(zip(layout.sums, windows.sums, strict=True)).__getitem__)
     columns: dict[str, pa.Array] = {}
     for item in plan.items:
@@ -28,7 +31,7 @@ def answer_columns(
             continue
         found = answers.attributed(item)
         value = np.broadcast_to(found.value, len(windows.first))
-        if item.kind is ItemKind.DELTA:
+        if item.kind is ItemKind.DELTA and item.approximate is None:
             columns[item.name] = pa.array(_deltas(value, windows, spoken))
         else:
             columns[item.name] = pa.array(value[spoken.window])

@@ -9,7 +9,7 @@ from the same snapshot with the same rows and writes the same files once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event, Lock
@@ -91,12 +91,12 @@ class Batches:
         lateness: int,
         aside: Aside | None,
         on_progress: Callable[[Progress], None] | None,
-        sweep: Callable[[], None],
+        sweeps: Sequence[Callable[[], None]],
     ) -> None:
         self._step, self._check = step, check
         self._snapshots, self._output = snapshots, output
         self._lateness, self._aside, self._on_progress = lateness, aside, on_progress
-        self._sweep = sweep
+        self._sweeps = sweeps
         self._busy = Lock()
         self._ended = Event()
         self.failure: BaseException | None = None
@@ -170,7 +170,8 @@ class Batches:
                 "state_rows": outcome.state_rows,
             },
         )
-        self._sweep()
+        for sweep in self._sweeps:
+            sweep()
         self.progress = replace(
             self.progress,
             batch=number,

@@ -37,7 +37,7 @@ from ids.spark.ranking import order
 from ids.spark.replaying import TASK, Replay
 from ids.spark.rows import FAULT, TIME, Ready, key, survey_columns, surveyed
 from ids.spark.sources import ORIGIN, with_origin
-from ids.spark.streaming.collecting import arrow_type
+from ids.spark.streaming.emits import emit_schema
 from ids.spark.streaming.intake import intake
 from ids.spark.streaming.step import Batch, Counts, Faults, Outcome
 from ids.spark.streaming.tailing import EMIT, HELD, KIND, RANK, TAIL, Tailing
@@ -54,7 +54,6 @@ _STATE = "state"
 _ROWS = "rows"
 _TASK_ROWS = 200_000
 _PLACE = ("file", "start", "row")
-_UTC = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +87,12 @@ class CountStep:
             )
         self._plan, self._columns, self._spark = plan, frame.columns, spark
         self._reach = halo_of(plan.window)
-        self._keys = [frame.columns[name] for name in plan.partition_by]
+        self._schema = emit_schema(plan, frame)
 
     @property
     def schema(self) -> pa.Schema:
         """Keys, ``emit_at``, ``n``, then the items."""
-        keys = [
-            (name, _UTC if typed.kind is Kind.TIME else arrow_type(typed))
-            for name, typed in zip(self._plan.partition_by, self._keys, strict=True)
-        ]
-        items = [(name, pa.float64()) for name in output_names(self._plan)]
-        return pa.schema([*keys, ("emit_at", _UTC), ("n", pa.int64()), *items])
+        return self._schema
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
         """Settle what the watermark has passed, and speak for it; two jobs."""
@@ -170,7 +164,7 @@ class CountStep:
         sorting = pa.table({**{name: table.column(name) for name in orders}, **place})
         by = [(name, "ascending", "at_start") for name in sorting.column_names]
         table = table.take(pc.sort_indices(sorting, sort_keys=by))
-        names = [key(n) for n in range(len(self._keys))]
+        names = [key(n) for n in range(len(self._plan.partition_by))]
         names += [order(0), COUNT, *output_names(self._plan)]
         columns = [table.column(n).cast(f.type) for n, f in zip(names, self.schema, strict=True)]
         return pa.table(columns, schema=self.schema)

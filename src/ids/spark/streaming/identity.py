@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from ids.errors import CheckpointError
 from ids.model.rendering import render
-from ids.plan import SelectPlan
+from ids.plan import PlannedItem, SelectPlan
 from ids.sink.writing import whole
 from ids.spark.frames import Frame
 
@@ -23,7 +23,7 @@ _LOCK = "lock"
 def identity(plan: SelectPlan, frame: Frame, output: str) -> dict[str, object]:
     """What a stream is, part by part; lateness, trigger and bad rows may change over its life."""
     items = [
-        [i.kind.value, i.game.name, i.measure, i.predicate, i.name, list(i.parts)]
+        [i.kind.value, i.game.name, i.measure, i.predicate, i.name, list(i.parts), *_sample(i)]
         for i in plan.items
     ]
     measures = ["*" if m is None else render(m) for m in plan.measures]
@@ -36,7 +36,13 @@ def identity(plan: SelectPlan, frame: Frame, output: str) -> dict[str, object]:
         "window": repr(plan.window),
         "schema": {name: frame.columns[name].type for name in sorted(plan.columns)},
         "output": output,
-    }
+    } | ({"seed": plan.seed} if plan.sampled else {})
+
+
+def _sample(item: PlannedItem) -> list[float]:
+    """What an item is sampled by; nothing of one that is not."""
+    asked = item.approximate
+    return [] if asked is None else [asked.size, asked.confidence]
 
 
 def claimed(root: Path) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ids.errors import CheckpointError, ScriptError, SetupError, SourceError
 from ids.model.query import Select
-from ids.model.window import CountWindow, microseconds
+from ids.model.sampling import refuse_seed
+from ids.model.window import CountWindow, TimeWindow, microseconds
 from ids.plan import Schema, SelectPlan, Tables, planned
 from ids.spark.failures import translated
 from ids.spark.frames import Frame
 from ids.spark.panes import refuse_high_moments
-from ids.spark.sampled import refuse_samples
+from ids.spark.sampled import refuse_large_samples
 from ids.spark.session import session_of
 from ids.spark.sources import read, with_origin
 from ids.spark.streaming.arrivals import check_files, source_columns
@@ -28,11 +30,14 @@ from ids.spark.streaming.outputs import Output, Target, output_of
 from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.keeping import Keeper
 from ids.spark.streaming.running import Kept, Running
+from ids.spark.streaming.sampling import Sampler
 from ids.spark.streaming.snapshots import Snapshots
 from ids.spark.streaming.step import Step
 from ids.spark.streaming.time_step import TimeStep
 
 __all__ = ["start"]
+
+_RETAINED, _SAMPLED = "retained", "sampled"
 
 
 def start(
@@ -46,6 +51,7 @@ def start(
     once: bool = False,
     bad_rows: str | Path | None = None,
     retain: bool = False,
+    seed: int = 0,
     spark: SparkSession | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     **tables: object,
@@ -59,22 +65,19 @@ def start(
     ``lateness`` is how far event times may lie back behind the newest; older rows are dropped and
     counted. ``trigger`` is the time between batches; ``once`` takes what is there, and ends.
     ``retain`` keeps the rows inside a time window in the checkpoint, for ``Running.attribute`` and
-    ``ids.spark.ask``.
+    ``ids.spark.ask``. ``seed`` decides which rows an APPROXIMATE item samples.
 
     The checkpoint is a folder the driver writes to, with Spark's own checkpoint inside.
     """
+    refuse_seed(seed)
     session = session_of(tables.values(), spark)
-    if type(session).__module__.startswith("pyspark.sql.connect"):
-        raise SetupError(
-            "a stream keeps its state in this process, Spark Connect would run it at the server; "
-            "use a classic session, or ids.spark.sql over a streaming DataFrame"
-        )
+    _refuse_connect(session)
     with translated():
         frames = Tables(tables, lambda data, name: _opened(session, data, name))
-        plan, frame = _only_select(script, frames)
+        plan, frame = _only_select(script, frames, seed)
         root = _absolute(checkpoint)
-        folder = Folder(root)
-        step = _step(plan, frame, session, folder if retain else None)
+        folders = _folders(plan, root, retain)
+        step = _step(plan, frame, session, folders)
         kept = Kept(step.schema) if output is None else None
         target = output_of(output, session, plan.partition_by, kept or _nowhere)
         _make(root)
@@ -83,18 +86,30 @@ def start(
             snapshots = _snapshots(root, target, identity(plan, frame, target.name))
             aside = None if bad_rows is None else Aside(Path(bad_rows), plan.table)
             span = microseconds(lateness)
-            if retain:
+            for folder in folders.values():
                 folder.begin(script)
-            needed = source_columns(frame.data) & set(frame.columns if retain else plan.columns)
-            check = partial(check_files, root / "spark", sorted(needed))
-            batches = Batches(
-                step, check, snapshots, target, span, aside, on_progress, folder.sweep
-            )
+            check = _file_check(root, frame, frame.columns if retain else plan.columns)
+            sweeps = [Folder(root, name).sweep for name in (_RETAINED, _SAMPLED)]
+            batches = Batches(step, check, snapshots, target, span, aside, on_progress, sweeps)
             query = _begun(frame.data, batches, root, trigger, once)
         except BaseException:
             held.close()
             raise
     return Running(query, batches, kept, held, root, session)
+
+
+def _file_check(root: Path, frame: Frame, read: Collection[str]) -> Callable[[], None]:
+    """Every new file must have the columns that are read of it."""
+    needed = source_columns(frame.data) & set(read)
+    return partial(check_files, root / "spark", sorted(needed))
+
+
+def _refuse_connect(session: SparkSession) -> None:
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        raise SetupError(
+            "a stream keeps its state in this process, Spark Connect would run it at the server; "
+            "use a classic session, or ids.spark.sql over a streaming DataFrame"
+        )
 
 
 def _opened(session: SparkSession, data: object, name: str) -> Frame:
@@ -111,7 +126,7 @@ def _opened(session: SparkSession, data: object, name: str) -> Frame:
     return Frame.of(with_origin(data))
 
 
-def _only_select(script: str, frames: Tables[Frame]) -> tuple[SelectPlan, Frame]:
+def _only_select(script: str, frames: Tables[Frame], seed: int) -> tuple[SelectPlan, Frame]:
     steps = list(planned(script, lambda statement: _schema(frames.of(statement))))
     selects = [step for step in steps if isinstance(step.statement, Select)]
     if len(steps) > len(selects):
@@ -130,25 +145,35 @@ def _only_select(script: str, frames: Tables[Frame]) -> tuple[SelectPlan, Frame]
             only.statement.at,
             "use EMIT CHANGES, or run it on files without a stream",
         )
-    return only.plan, frames.of(only.statement)
+    return replace(only.plan, seed=seed), frames.of(only.statement)
 
 
 def _schema(frame: Frame) -> Schema:
     return Schema(frame.kinds, frame.unsupported)
 
 
-def _step(plan: SelectPlan, frame: Frame, session: SparkSession, folder: Folder | None) -> Step:
-    refuse_samples(plan)
+def _folders(plan: SelectPlan, root: Path, retain: bool) -> dict[str, Folder]:
+    """Where rows inside the window are kept: for questions, and for samples to be drawn from."""
+    in_panes = isinstance(plan.window, TimeWindow)
+    wanted = {_RETAINED: retain, _SAMPLED: bool(plan.sampled) and in_panes}
+    return {name: Folder(root, name) for name, needed in wanted.items() if needed}
+
+
+def _step(
+    plan: SelectPlan, frame: Frame, session: SparkSession, folders: dict[str, Folder]
+) -> Step:
     if isinstance(plan.window, CountWindow):
-        if folder is not None:
+        if folders:
             raise ScriptError(
                 "rows are retained by the panes of a time window, ROWS has none",
                 hint="use RANGE, or start the stream without retain",
             )
         return CountStep(plan, frame, session)
     refuse_high_moments(plan)
-    keeper = None if folder is None else Keeper(plan, frame, folder)
-    return TimeStep(plan, frame, keeper)
+    refuse_large_samples(plan)
+    keeper = Keeper(plan, frame, folders[_RETAINED]) if _RETAINED in folders else None
+    sampler = Sampler(plan, frame, folders[_SAMPLED]) if _SAMPLED in folders else None
+    return TimeStep(plan, frame, keeper, sampler)
 
 
 def _nowhere(_: object) -> None: ...

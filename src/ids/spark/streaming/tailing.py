@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from ids.spark.contents import CONTENT
 from ids.spark.replaying import BATCH, Replay, Standing, key_starts
 
 __all__ = ["EMIT", "HELD", "KIND", "RANK", "TAIL", "Tailing"]
@@ -22,6 +24,8 @@ __all__ = ["EMIT", "HELD", "KIND", "RANK", "TAIL", "Tailing"]
 KIND = "ids_kind"
 EMIT, TAIL, HELD = 0, 1, 2
 RANK = "ids_rank"
+
+Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,10 @@ class Tailing:
         place = np.arange(rows.num_rows) - np.repeat(starts[:-1], sizes)
         rank = pa.array(place + np.repeat(base, sizes))
         ranked = rows.set_column(rows.column_names.index(RANK), RANK, rank)
-        return ranked.filter(pa.array(place >= np.repeat(sizes - self.reach, sizes)))
+        first = np.maximum(sizes - self.reach, 0)
+        if self.replay.plan.sampled:
+            first = _whole_alike(np.array(rows.column(CONTENT)), starts, first)
+        return ranked.filter(pa.array(place >= np.repeat(first, sizes)))
 
     def _told(self, part: pa.Table, kind: int) -> pa.Table:
         """Under the common schema: what a kind does not have is NULL."""
@@ -78,3 +85,17 @@ def _standing(rows: pa.Table, starts: np.ndarray) -> Standing:
     known = rank.is_valid().to_numpy().astype(np.int64)
     ranks = rank.fill_null(0).to_numpy()
     return Standing(starts, ranks[starts[:-1]], np.add.reduceat(known, starts[:-1]))
+
+
+def _whole_alike(content: Rows, starts: Rows, first: Rows) -> Rows:
+    """Where the tail of each key begins, for none of its rows to come without earlier equal ones.
+
+    Equal rows are told apart by counting them. They stand at one instant, so it is not far back.
+    """
+    sizes = np.diff(starts)
+    _, earliest, which = np.unique(content, return_index=True, return_inverse=True)
+    place = np.arange(len(content)) - np.repeat(starts[:-1], sizes)
+    since = np.maximum(earliest[which] - np.repeat(starts[:-1], sizes), 0)
+    inside = place >= np.repeat(first, sizes)
+    found: Rows = np.minimum.reduceat(np.where(inside, since, len(content)), starts[:-1])
+    return found

@@ -11,52 +11,58 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ids.engine.moments import with_moments
 from ids.exact import Parts
-from ids.model.table import Kind
 from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
 from ids.spark.evaluating import output_names
 from ids.spark.frames import Frame, Typed
 from ids.spark.panes import COUNT
-from ids.spark.rows import Ready
+from ids.spark.rows import Ready, key
 from ids.spark.streaming.answering import answer_columns
 from ids.spark.streaming.collecting import Collector, Seen, arrow_type
+from ids.spark.streaming.emits import emit_schema
 from ids.spark.streaming.intake import intake
 from ids.spark.streaming.pane_table import Panes
 from ids.spark.streaming.retained.keeping import Keeper, Turn
+from ids.spark.streaming.sampling import Sampler
 from ids.spark.streaming.standing import instants, standing
 from ids.spark.streaming.step import Batch, Counts, Faults, Outcome
 from ids.spark.streaming.time_state import TimeState
 from ids.spark.streaming.widening import farther, widened
+from ids.spark.windows import INSTANT
 
 __all__ = ["TimeStep"]
 
 _INTEGER_BITS = 63
-_UTC = pa.timestamp("us", "UTC")
 
 
 class TimeStep:
     """The step of a query with a time window (see ``Step``)."""
 
-    def __init__(self, plan: SelectPlan, frame: Frame, keeper: Keeper | None = None) -> None:
+    def __init__(
+        self,
+        plan: SelectPlan,
+        frame: Frame,
+        keeper: Keeper | None = None,
+        sampler: Sampler | None = None,
+    ) -> None:
         assert isinstance(plan.window, TimeWindow)
         assert plan.window.slide is not None
-        self._plan, self._columns = plan, frame.columns
+        self._plan, self._columns, self._exact = plan, frame.columns, with_moments(plan)
+        self._schema = emit_schema(plan, frame)
         self._slide, self._width = plan.window.slide, plan.window.duration // plan.window.slide
         self._keys = [frame.columns[name] for name in plan.partition_by]
         self._collector = Collector(plan, frame)
-        self._keeper = keeper
+        self._keepers = [each for each in (keeper, sampler) if each is not None]
+        self._sampler = sampler
 
     @property
     def schema(self) -> pa.Schema:
         """Keys, ``emit_at``, ``n``, then the items."""
-        keys = [
-            (name, _UTC if typed.kind is Kind.TIME else arrow_type(typed))
-            for name, typed in zip(self._plan.partition_by, self._keys, strict=True)
-        ]
-        items = [(name, pa.float64()) for name in output_names(self._plan)]
-        return pa.schema([*keys, ("emit_at", _UTC), ("n", pa.int64()), *items])
+        return self._schema
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
         """Add the micro-batch's panes, and speak for every instant the watermark has passed."""
@@ -68,12 +74,18 @@ class TimeStep:
         merged = state.panes.merged(panes)
         newest = None if state.last is None else state.last - batch.lateness
         passed = _latest(state.passed, newest)
-        emits, after = self._spoken(replace(state, passed=passed, panes=merged))
+        state = replace(state, passed=passed, panes=merged)
+        since, until = self._due(state)
+        spoken = until if until > since else state.spoken
+        fresh = counts.rows - counts.late - counts.bad
+        turn = Turn(batch.number, rows, fresh, before.last, before.passed, spoken)
+        emits = self._emits(state, since, until, turn, batch)
+        if spoken is not None:
+            merged = merged.take(merged.pane > spoken - self._width)
+        after = replace(state, spoken=spoken, panes=merged)
         after.save(batch.fresh)
-        if self._keeper is not None:
-            fresh = counts.rows - counts.late - counts.bad
-            turn = Turn(batch.number, rows, fresh, before.last, before.passed, after.spoken)
-            self._keeper.keep(turn, batch.before, batch.fresh)
+        for keeper in self._keepers:
+            keeper.keep(turn, batch.before, batch.fresh)
         return Outcome(emits, counts, passed, len(after.panes))
 
     def _state(self, batch: Batch, rows: Ready) -> TimeState:
@@ -117,30 +129,45 @@ class TimeStep:
         reached = replace(state.with_parts(self._plan, parts), reaches=tuple(reaches))
         return replace(reached, atoms=seen.atoms, last=_latest(state.last, seen.last))
 
-    def _spoken(self, state: TimeState) -> tuple[pa.Table, TimeState]:
-        """The emits of every instant before the watermark, and the state without what they end."""
+    def _due(self, state: TimeState) -> tuple[int, int]:
+        """Instants (in slides) after the first, up to the second, are to have their emits now."""
         if state.passed is None:
-            return self.schema.empty_table(), state
+            return 0, 0
         # rows at the watermark itself may still come
         until = (state.passed - 1) // self._slide
         since = state.spoken
         if since is None:
             since = int(state.panes.pane.min(initial=until + 1)) - 1
+        return since, until
+
+    def _emits(
+        self, state: TimeState, since: int, until: int, turn: Turn, batch: Batch
+    ) -> pa.Table:
+        """The emits of every instant after ``since`` up to ``until``."""
         if until <= since:
-            return self.schema.empty_table(), state
+            return self.schema.empty_table()
+        table = self._answers(state, since, until)
+        if self._sampler is not None and table.num_rows:
+            table = self._sampler.estimated(turn, batch.before, table, since, until)
+        names = [*(key(n) for n in range(len(self._keys))), INSTANT, COUNT]
+        columns = [table.column(name) for name in (*names, *output_names(self._plan))]
+        at = len(self._keys)
+        columns[at] = pc.multiply(columns[at], self._slide)
+        fields = zip(columns, self.schema, strict=True)
+        return pa.table([column.cast(field.type) for column, field in fields], schema=self.schema)
+
+    def _answers(self, state: TimeState, since: int, until: int) -> pa.Table:
+        """The exact answers at these instants, and at those before that estimates look back at."""
         # SHAPLEY_DELTA looks back by an instant
         windows = standing(state.panes, self._width, since, until)
-        spoken = instants(windows, since + 1, until)
+        first = since + 1 - (0 if self._sampler is None else self._sampler.reach)
+        spoken = instants(windows, first, until)
         chosen = pa.array(windows.row[spoken.window])
-        columns = [column.take(chosen) for column in state.panes.keys]
-        columns.append(pa.array(spoken.instant * self._slide))
-        columns.append(pa.array(windows.sums[state.layout.sums.index(COUNT)][spoken.window]))
-        answers = answer_columns(self._plan, state.layout, windows, spoken)
-        columns.extend(answers[name] for name in output_names(self._plan))
-        fields = zip(columns, self.schema, strict=True)
-        emits = pa.table([column.cast(field.type) for column, field in fields], schema=self.schema)
-        kept = state.panes.take(state.panes.pane > until - self._width)
-        return emits, replace(state, spoken=until, panes=kept)
+        columns = {key(n): column.take(chosen) for n, column in enumerate(state.panes.keys)}
+        columns[INSTANT] = pa.array(spoken.instant)
+        sizes = windows.sums[state.layout.sums.index(COUNT)]
+        columns[COUNT] = pa.array(sizes[spoken.window])
+        return pa.table(columns | answer_columns(self._exact, state.layout, windows, spoken))
 
 
 def _latest(*times: int | None) -> int | None:

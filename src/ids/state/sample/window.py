@@ -80,6 +80,12 @@ class WindowSample:
         self._given = (table, codes)
         return codes
 
+    def refuse(self, table: Table, times: npt.NDArray[np.int64] | None) -> None:
+        """Before anything changes: rows out of order, or of types that do not go together."""
+        if times is not None and len(times) and self._chains is not None:
+            self._in_order(times)
+        self._rows.agree(table)
+
     def enter(
         self,
         table: Table,
@@ -94,6 +100,7 @@ class WindowSample:
         self._drawn.clear()
         if times is not None and self._chains is not None:
             self._in_order(times)
+            self._newest = int(times[-1])
         known = self._given is not None and self._given[0] is table
         stratum = self._given[1] if known and self._given else self._strata.codes(table)
         self._given = None
@@ -120,7 +127,6 @@ class WindowSample:
                 "rows out of order: a sample with replacement of a count window takes them as "
                 "they arrive; leave replacement out. Nothing changed"
             )
-        self._newest = int(times[-1])
 
     def _early(self, columns: Mapping[str, Array]) -> npt.NDArray[np.intp] | None:
         """The rows of a large batch that outlive its end; None: all of them may as well be kept.

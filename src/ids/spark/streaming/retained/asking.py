@@ -24,7 +24,7 @@ from ids.spark.rows import FAULT, Ready
 from ids.spark.session import session_of
 from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.manifest import Manifest
-from ids.spark.streaming.retained.question import NOW, InstantPlan, Question
+from ids.spark.streaming.retained.question import NOW, InstantPlan, StreamQuestion
 from ids.spark.streaming.retained.reading import opened, steadily
 
 __all__ = ["Reply", "ask", "check", "replied", "window_end"]
@@ -42,7 +42,7 @@ class Reply(NamedTuple):
     window_end  the instant whose window was asked
     """
 
-    question: Question
+    question: StreamQuestion
     table: pa.Table
     keys: tuple[str, ...]
     window_end: datetime
@@ -87,12 +87,12 @@ def ask(
     bits that ``ids.sql`` over the rows of that window gives. With a ``sample`` of so many rows it
     is an estimate, its error bound at ``confidence``.
     """
-    question = Question(aggregate, predicate, sample, confidence, seed)
+    question = StreamQuestion(aggregate, predicate, sample, confidence, seed)
     reply = replied(Path(checkpoint), question, spark)
     return reply.table if reply.keys else reply.attribution()
 
 
-def replied(checkpoint: Path, question: Question, spark: SparkSession | None = None) -> Reply:
+def replied(checkpoint: Path, question: StreamQuestion, spark: SparkSession | None = None) -> Reply:
     """The answers, and the instant they are for."""
     root = checkpoint.expanduser().absolute()
 
@@ -105,7 +105,7 @@ def replied(checkpoint: Path, question: Question, spark: SparkSession | None = N
     return steadily(root, read)
 
 
-def check(checkpoint: Path, question: Question) -> None:
+def check(checkpoint: Path, question: StreamQuestion) -> None:
     """Refuse what cannot be asked; that takes no Spark."""
     root = checkpoint.expanduser().absolute()
     steadily(root, lambda manifest: question.planned(Folder(root).script(), manifest))

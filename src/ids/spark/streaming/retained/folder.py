@@ -1,4 +1,4 @@
-"""checkpoint/retained: files that appear whole, and go when no snapshot names them any more.
+"""checkpoint/retained, checkpoint/sampled: files that appear whole, and go with their snapshots.
 
 A reader holds a shared lock for as long as it reads, and nothing is taken away from under it.
 Where locks do not reach (some network mounts) it still has three batches' time, and looks again.
@@ -31,11 +31,15 @@ _LOCK = "reading"
 
 
 class Folder:
-    """The rows that a stream keeps; made when first written to."""
+    """The rows that a stream keeps; made when first written to.
 
-    def __init__(self, checkpoint: Path) -> None:
+    ``name`` says what for: what is retained for questions and what samples are drawn from lie
+    apart, as a stream may be started again with the one and without the other.
+    """
+
+    def __init__(self, checkpoint: Path, name: str = "retained") -> None:
         self._snapshots = Snapshots(checkpoint / "ids")
-        self.root = checkpoint / "retained"
+        self.name, self.root = name, checkpoint / name
 
     def begin(self, script: str) -> None:
         """Make the folder, and note what the stream runs."""
@@ -57,9 +61,10 @@ class Folder:
         try:
             shutil.rmtree(folder, ignore_errors=True)
             rows.write.mode("overwrite").parquet(str(passing))
-            pieces = list(_tidied(passing, name))
-            if not pieces:
+            # where there are no rows, Spark writes a file without any
+            if not any(passing.glob("part-*.parquet")):
                 raise CheckpointError(f"no rows came to {passing}: the workers write elsewhere")
+            pieces = list(_tidied(passing, name))
             passing.rename(folder)
             sync(self.root)
         except (OSError, pa.ArrowException) as error:
@@ -78,7 +83,7 @@ class Folder:
         """Remove what no snapshot names; later, if somebody reads."""
         if not self.root.is_dir():
             return
-        manifests = [Manifest.load(folder) for folder in self._snapshots.folders()]
+        manifests = [Manifest.load(folder, self.name) for folder in self._snapshots.folders()]
         named = {piece.batch for manifest in manifests if manifest for piece in manifest.pieces}
         unnamed = [
             entry for entry in self.root.iterdir() if entry.is_dir() and entry.name not in named

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
@@ -22,6 +23,9 @@ from ids.spark.rows import FAULT, TIME, Ready
 from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.manifest import Manifest, Piece
 from ids.spark.streaming.retained.reading import opened
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = ["Keeper", "Turn"]
 
@@ -67,17 +71,25 @@ class Keeper:
 
     def keep(self, turn: Turn, before: Path | None, fresh: Path) -> None:
         """Write the batch's rows, and into folder ``fresh`` what is kept after it."""
-        manifest = replace(self._known(turn, before), spoken=turn.spoken)
+        manifest = replace(self.known(turn, before), spoken=turn.spoken)
         expired = manifest.expired
         pieces = [p for p in manifest.pieces if expired is None or p.last > expired]
         if turn.fresh:
             pieces += self._written(turn, expired)
         pieces = self._together(replace(manifest, pieces=tuple(pieces)), turn.number)
-        replace(manifest, pieces=tuple(pieces)).save(fresh)
+        replace(manifest, pieces=tuple(pieces)).save(fresh, self._folder.name)
 
-    def _known(self, turn: Turn, before: Path | None) -> Manifest:
+    def rows(self, turn: Turn, before: Path | None, first: int, last: int) -> Frame:
+        """What was kept of panes ``first`` to ``last``, and what the batch brings of them."""
+        manifest = self.known(turn, before)
+        pieces = [p for p in manifest.pieces if p.last >= first and p.first <= last]
+        rows = opened(self._session, self._folder, manifest, pieces)
+        rows = rows.unionByName(self._accepted(turn)).filter(F.col(PANE).between(first, last))
+        return Frame(rows, manifest.columns, manifest.unsupported)
+
+    def known(self, turn: Turn, before: Path | None) -> Manifest:
         """What was kept so far; nothing, if rows were not, or with other columns."""
-        known = None if before is None else Manifest.load(before)
+        known = None if before is None else Manifest.load(before, self._folder.name)
         if known is not None and known.columns == self._nothing.columns:
             return replace(known, unsupported=self._nothing.unsupported)
         slide = self._nothing.slide
@@ -85,15 +97,19 @@ class Keeper:
         return replace(self._nothing, since=since)
 
     def _written(self, turn: Turn, expired: int | None) -> list[Piece]:
+        rows = self._accepted(turn)
+        if expired is not None:
+            rows = rows.filter(F.col(PANE) > expired)
+        return self._folder.write(rows, f"{turn.number:08d}")
+
+    def _accepted(self, turn: Turn) -> DataFrame:
+        """The batch's rows that are sound and not late, in the shape of the files."""
         sound = f"{FAULT} IS NULL"
         if turn.passed is not None:
             sound += f" AND {TIME} >= {turn.passed}L"
-        pane = pane_of(self._nothing.slide)
-        if expired is not None:
-            sound += f" AND {pane} > {expired}L"
         named = [f"{text} AS c{number}" for number, text in enumerate(self._texts)]
-        rows = turn.rows.data.filter(sound).selectExpr(f"{pane} AS {PANE}", *named)
-        return self._folder.write(rows, f"{turn.number:08d}")
+        pane = f"{pane_of(self._nothing.slide)} AS {PANE}"
+        return turn.rows.data.filter(sound).selectExpr(pane, *named)
 
     def _together(self, manifest: Manifest, number: int) -> list[Piece]:
         """The files, the small ones of a size as one file once there are enough of them."""

@@ -14,7 +14,6 @@ from ids.spark.frames import Typed
 
 __all__ = ["Manifest", "Piece"]
 
-_FILE = "retained.json"
 _VERSION = 1
 
 
@@ -74,8 +73,9 @@ class Manifest:
             if piece.last > self.expired and piece.first <= self.spoken:
                 yield piece
 
-    def save(self, folder: Path) -> None:
-        """Into a snapshot's folder."""
+    def save(self, folder: Path, name: str = "retained") -> None:
+        """Into a snapshot's folder, as the page of what is kept under ``name``."""
+        page = _page(folder, name)
         facts = asdict(self) | {
             "version": _VERSION,
             "columns": [
@@ -84,22 +84,27 @@ class Manifest:
             ],
         }
         try:
-            (folder / _FILE).write_text(json.dumps(facts), encoding="utf-8")
+            page.write_text(json.dumps(facts), encoding="utf-8")
         except OSError as error:
             raise CheckpointError(f"cannot write checkpoint {folder}: {error.strerror}") from error
 
     @classmethod
-    def load(cls, folder: Path) -> Manifest | None:
-        """From a snapshot's folder; None where nothing is kept."""
+    def load(cls, folder: Path, name: str = "retained") -> Manifest | None:
+        """From a snapshot's folder; None where nothing is kept under ``name``."""
+        page = _page(folder, name)
         try:
-            facts: dict[str, Any] = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+            facts: dict[str, Any] = json.loads(page.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         if facts.pop("version") != _VERSION:
-            raise CheckpointError(f"{folder / _FILE} is of another version of IDS; start anew")
+            raise CheckpointError(f"{page} is of another version of IDS; start anew")
         columns = {
             name: Typed(f"c{number}", kind and Kind(kind), whole)
             for number, (name, kind, whole) in enumerate(facts.pop("columns"))
         }
         pieces = tuple(Piece(**piece) for piece in facts.pop("pieces"))
         return cls(columns=columns, pieces=pieces, **facts)
+
+
+def _page(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from ids.engine.script import refuse_wide_seed
 from ids.errors import ScriptError
 from ids.games import GAMES, find
 from ids.language import parse, parse_aggregate, parse_predicate
 from ids.model.query import Approximate, Drop, Item, ItemKind, Register, Select
+from ids.model.sampling import refuse_seed
 from ids.model.window import TimeWindow
 from ids.plan import Registry, Schema, SelectPlan, plan_select
 from ids.plan.script import unsupported_named
@@ -16,7 +16,7 @@ from ids.spark.panes import refuse_high_moments
 from ids.spark.sampled import refuse_large_samples
 from ids.spark.streaming.retained.manifest import Manifest
 
-__all__ = ["NOW", "InstantPlan", "Question"]
+__all__ = ["NOW", "InstantPlan", "StreamQuestion"]
 
 NOW = "ids_now"
 
@@ -37,7 +37,7 @@ class InstantPlan(SelectPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class StreamQuestion:
     """What is asked of a stream's window; an estimate from ``sample`` rows, where it is given."""
 
     aggregate: str
@@ -49,7 +49,7 @@ class Question:
     def planned(self, script: str, manifest: Manifest) -> InstantPlan:
         """Bind it to the columns that are kept and to what the stream's script registers."""
         item = self._item()
-        refuse_wide_seed(self.seed)
+        refuse_seed(self.seed)
         registry, selects = Registry(), []
         for statement in parse(script, tuple(GAMES)):
             match statement:
@@ -87,14 +87,5 @@ class Question:
             hint = f"write {asked.function}(column)"
             raise ScriptError(f"{asked.function} of which measure?", asked.at, hint)
         condition, parts = parse_predicate(self.predicate), ("SHARE", "LIFT")
-        return Item(ItemKind.ATTRIBUTE, asked, condition, parts, self._approximate(), "answer")
-
-    def _approximate(self) -> Approximate | None:
-        if self.sample is None:
-            return None
-        if self.sample < 1:
-            raise ScriptError(f"a sample of {self.sample} rows", hint="it must hold at least 1")
-        if not 0.0 < self.confidence < 1.0:
-            hint = "it must lie between 0 and 1, such as 0.95"
-            raise ScriptError(f"a confidence of {self.confidence:g}", hint=hint)
-        return Approximate(self.sample, self.confidence)
+        sampled = None if self.sample is None else Approximate(self.sample, self.confidence)
+        return Item(ItemKind.ATTRIBUTE, asked, condition, parts, sampled, "answer")

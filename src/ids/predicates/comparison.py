@@ -66,7 +66,8 @@ def _numbers(op: str, left: Array, right: Array) -> Mask:
     if left_double or right_double:
         integers = right if left_double else left
         if _are_doubles(integers):
-            return _doubles(op, left.astype(np.float64), right.astype(np.float64))
+            as_doubles = (side.astype(np.float64, copy=False) for side in (left, right))
+            return _doubles(op, *as_doubles)
         sign = _order(left, right) if right_double else -_order(right, left)
         return cast(Mask, _UFUNC[op](sign, 0))
     return cast(Mask, _UFUNC[op](left, right))

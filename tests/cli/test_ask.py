@@ -56,6 +56,26 @@ def test_a_stream_run_with_retain_is_asked(spark: SparkSession, call: Call, tmp_
     assert shown["mechanism"].unique().to_pylist() == ["scan"]
 
 
+def test_a_seed_reaches_a_stream(
+    spark: SparkSession, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, object] = {}
+
+    def start(*_: object, **given: object) -> None:
+        asked.update(given)
+        raise ids.IdsError("that will do")
+
+    monkeypatch.setattr("ids.spark.streaming.start", start)
+    arrive(events(20, 71, 20), tmp_path / "in", [])
+    query = tmp_path / "query.sql"
+    query.write_text(stream_script())
+    code, _, err = call(
+        "run", query, "--engine", "spark", "--stream", "--seed", "7",
+        "--checkpoint", tmp_path / "ck", "--table", f"events={tmp_path / 'in'}",
+    )  # fmt: skip
+    assert (code, err, asked["seed"]) == (1, "error: that will do\n", 7)
+
+
 def test_a_person_is_shown_a_table(
     spark: SparkSession, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,7 +133,7 @@ def test_a_provisional_error_is_the_same_integers_until_the_exact_rebuild() -> N
 def test_the_exact_rebuild_comes_by_itself() -> None:
     engine, plain = engines(threshold=1, bootstrap="sample", rebuild_after=0.01)
     engine.attribute("AVG", ASKED)
-    for _ in range(500):
+    for _ in range(5_000):
         if "promoted_1" in engine.predicates:
             break
         sleep(0.02)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.fares import repeated
 from ids.estimates import estimate
 from ids.games import GAMES, Game
-from tests.estimates.windows import Given, Window, given, moments_of, repeated, truth
+from tests.estimates.windows import Given, Window, given, moments_of, truth
 from tests.oracles import shapley
 
 NULL = None

@@ -11,7 +11,7 @@ import numpy as np
 from ids.estimates import Drawn, Parts, Whole
 from ids.games import Attributed, Game, Moments, attribute
 
-__all__ = ["DEGREE", "Given", "Window", "given", "moments_of", "repeated", "truth"]
+__all__ = ["DEGREE", "Given", "Window", "given", "moments_of", "truth"]
 
 DEGREE = 4
 
@@ -45,16 +45,6 @@ def moments_of(window: Window) -> Moments:
     mean = sum(ys, Fraction(0)) / max(len(ys), 1)
     central = [float(sum(((y - mean) ** d for y in ys), Fraction(0))) for d in range(DEGREE + 1)]
     return Moments.of(len(ys), float(sum(ys, Fraction(0))), float(mean), central)
-
-
-def repeated(moments: Moments, windows: int) -> Moments:
-    """The same window many times."""
-    return Moments(
-        np.full(windows, float(moments.players)),
-        np.full(windows, float(moments.total)),
-        np.full(windows, float(moments.mean)),
-        np.repeat(moments.central.reshape(-1, 1), windows, axis=1),
-    )
 
 
 def truth(game: Game, window: Window) -> Attributed:

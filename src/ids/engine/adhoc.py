@@ -147,7 +147,9 @@ def _sampled(core: Core, question: Question, asked: Approximate, settings: Setti
         raise _too_large(asked, sampler)
     forced = question.approximate is not None
     stratified = kept and sampler is not None and bool(sampler.sampling.strata)
-    size = sampler.looks_at(asked.size) if kept and sampler is not None else core.rows
+    size = core.rows
+    if kept and sampler is not None:
+        size = min(size, sampler.looks_at(asked.size))
     offer = sample_offer(core.rows, size, stratified=stratified, asked=forced)
 
     def carry() -> Attribution:

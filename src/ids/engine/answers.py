@@ -37,7 +37,12 @@ class Answers:
 
     def __or__(self, other: Answers) -> Answers:
         counts = self.counts if other.counts is None else other.counts
-        return Answers(self.worths | other.worths, self.attributions | other.attributions, counts)
+        return Answers(
+            self.worths | other.worths,
+            self.attributions | other.attributions,
+            counts,
+            self.sampled | other.sampled,
+        )
 
     def aggregate(self, item: PlannedItem) -> tuple[Floats, Bools]:
         """The aggregate itself, and where it is NULL."""

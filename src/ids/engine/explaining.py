@@ -25,7 +25,7 @@ def explain_answer(
             f"{found.standard_error:.6g}; {found.sample_size:,} rows drawn, seed {found.seed}"
         )
     if len(offers) > 1:
-        lines.append("  considered, cheapest first:")
+        lines.append("  considered, the exact ones first:")
         ranked = sorted(offers, key=lambda offer: (not offer.exact, offer.cost))
         lines += [f"    {_offer(offer)}" for offer in ranked]
     return "\n".join(lines)

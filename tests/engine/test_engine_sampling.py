@@ -106,6 +106,14 @@ def test_a_sample_can_be_drawn_from_the_rows_on_the_spot() -> None:
     assert engine.attribute("AVG", ASKED).mechanism == "scan"
 
 
+def test_a_sample_drawn_on_the_spot_takes_as_many_extremes_as_were_declared() -> None:
+    """With the extremes of its size, 95 of 100 rows and the rest would be the whole window."""
+    for extremes, whole in ((0, False), (None, True)):
+        sampling = ids.Sampling(10, extremes=extremes)
+        engine = fed(ids.Engine(ids.CountWindow(100), "ms", sampling=sampling))
+        assert (engine.attribute("SUM", ASKED, sample=95).error == 0.0) is whole
+
+
 def test_an_empty_window_gives_the_trivial_answer() -> None:
     engine = engine_of()
     assert engine.attribute("AVG", "k = 1", sample=5)[:5] == (0.0, 0.0, 0.0, "sample", 0.0)

@@ -141,28 +141,27 @@ def _exact(core: Core, question: Question, offer: Offer, found: _Found) -> Attri
 
 def _sampled(core: Core, question: Question, asked: Approximate, settings: Settings) -> Way:
     """The rows drawn; drawn on the spot where no sample of that size is kept."""
-    sampler = core.sampler
-    kept = sampler is not None and asked.size <= sampler.sampling.size
-    if not kept and not core.has_raw:
-        raise _too_large(asked, sampler)
+    kept = core.sampler
+    if kept is not None and asked.size > kept.sampling.size:
+        kept = None
+    if kept is None and not core.has_raw:
+        raise _too_large(asked, core.sampler)
+    looked_at = core.rows if kept is None else min(core.rows, kept.looks_at(asked.size))
+    stratified = kept is not None and bool(kept.sampling.strata)
     forced = question.approximate is not None
-    stratified = kept and sampler is not None and bool(sampler.sampling.strata)
-    size = core.rows
-    if kept and sampler is not None:
-        size = min(size, sampler.looks_at(asked.size))
-    offer = sample_offer(core.rows, size, stratified=stratified, asked=forced)
+    offer = sample_offer(core.rows, looked_at, stratified=stratified, asked=forced)
 
     def carry() -> Attribution:
-        if kept and sampler is not None:
-            sampling = sampler.sampling
-            drawing = sampler.sample.drawn(question.measure, asked.size)
+        if kept is not None:
+            sampling = kept.sampling
+            drawing = kept.sample.drawn(question.measure, asked.size)
         else:
-            sampling = replace(settings.sampling or Sampling(), size=asked.size, extremes=None)
+            sampling = replace(settings.sampling or Sampling(), size=asked.size)
             assert core.retained is not None
             drawing = draw_from(core.retained, core.schema, sampling, question.measure)
         found = estimate_drawn(core, question, drawing, asked, sampling)
         value, share, lift, error, standard_error = (float(each[0]) for each in found)
-        touched = len(drawing.value) if kept else core.rows
+        touched = core.rows if kept is None else len(drawing.value)
         return Attribution(
             value, share, lift, offer.mechanism, error, core.rows, offer.why, offer.touched,
             touched, asked.confidence, standard_error,

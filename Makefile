@@ -6,7 +6,7 @@ STAMP  := .venv/.installed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench lock clean
+.PHONY: demo test bench evaluation lock clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)          ## the paper's story, no arguments
@@ -21,6 +21,9 @@ test: $(STAMP)          ## everything that is checked
 
 bench: $(STAMP)         ## measure, and write benchmarks/results; BENCH=name for one question
 	$(BIN)/python -m benchmarks $(BENCH)
+
+evaluation: $(STAMP)    ## the paper's evaluation, about an hour; QUICK=1 for five minutes, TAXI=path for trips
+	$(BIN)/ids reproduce --out evaluation $(if $(QUICK),--quick) $(if $(TAXI),--taxi $(TAXI))
 
 lock:                   ## pin what pyproject.toml asks for; UPGRADE=--upgrade for newer versions
 	PYTHON="$(PYTHON)" .ci/venv .lock-venv

@@ -6,54 +6,42 @@ The engine is asked right after a slide, so that nothing is remembered; and aske
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from functools import partial
-from itertools import cycle
-from time import perf_counter
+from itertools import cycle, repeat
 from typing import NamedTuple
 
 import numpy as np
 
 import ids
 from benchmarks.record import describe, write
+from ids.reproduce.rq2.latency import SIX, after_slides, bare, in_a_row
 
 __all__ = ["main"]
 
-GAMMA = 0.5772156649015329
 TIMES = 20_000
-
-
-def bare(n: float, a: float, _b: float, m: float, a_p: float, _b_p: float) -> tuple[float, ...]:
-    """The closed form of AVG from six floats, with H by its series."""
-    mean = a / n
-    k = n - 1.0
-    h = math.log(k) + GAMMA + 1.0 / (2.0 * k) - 1.0 / (12.0 * k * k)
-    share = m / n * mean
-    lift = h / k * (a_p - m * mean)
-    return share + lift, share, lift
 
 
 def main() -> None:
     """Measure, keep, show."""
     rows: list[Row] = []
+    formula = partial(bare, *SIX)
     engine, batch = _engine(64)
-    base = _after_slides(engine, batch, lambda: bare(1e4, 5e5, 3e7, 1250.0, 7e4, 4e6))
+    base = after_slides(engine, repeat(batch), formula)
     rows.append(Row("bare Python function, after a slide", 0, *base, 1.0))
     for k in (1, 4, 16, 64):
         engine, batch = _engine(k)
-        asked = _after_slides(engine, batch, partial(engine.attribute, "AVG", "p0"))
+        asked = after_slides(engine, repeat(batch), partial(engine.attribute, "AVG", "p0"))
         rows.append(Row(f"registered, after a slide, K = {k}", engine.atoms, *asked, base[0]))
     for k in (2, 6, 10):
         engine, batch = _overlapping(k)
         either = partial(engine.attribute, "AVG", " OR ".join(f"p{i}" for i in range(k)))
-        asked = _after_slides(engine, batch, either)
+        asked = after_slides(engine, repeat(batch), either)
         rows.append(Row(f"compositional, after a slide, K = {k}", engine.atoms, *asked, base[0]))
-    again = _in_a_row(lambda: bare(1e4, 5e5, 3e7, 1250.0, 7e4, 4e6))
+    again = in_a_row(formula, TIMES)
     rows.append(Row("bare Python function, again and again", 0, *again, 1.0))
     for k in (1, 64):
         engine, _ = _engine(k)
-        asked = _in_a_row(partial(engine.attribute, "AVG", "p0"))
+        asked = in_a_row(partial(engine.attribute, "AVG", "p0"), TIMES)
         rows.append(Row(f"registered, again and again, K = {k}", engine.atoms, *asked, again[0]))
     print("| question | live atoms | p50 | p99 | p50, relative |\n|---|---:|---:|---:|---:|")
     for row in rows:
@@ -74,34 +62,6 @@ class Row(NamedTuple):
     p50: float
     p99: float
     base: float
-
-
-def _after_slides(
-    engine: ids.Engine, batch: dict[str, object], work: Callable[[], object]
-) -> tuple[float, float]:
-    """Each question follows a slide; only the question is on the clock."""
-    work()
-    spent = []
-    for _ in range(2_000):
-        engine.ingest(batch)
-        start = perf_counter()
-        work()
-        spent.append(perf_counter() - start)
-    return _of(spent)
-
-
-def _in_a_row(work: Callable[[], object]) -> tuple[float, float]:
-    spent = []
-    for _ in range(TIMES):
-        start = perf_counter()
-        work()
-        spent.append(perf_counter() - start)
-    return _of(spent)
-
-
-def _of(spent: list[float]) -> tuple[float, float]:
-    p50, p99 = np.percentile(np.array(spent) * 1e6, [50, 99])
-    return float(p50), float(p99)
 
 
 def _engine(k: int) -> tuple[ids.Engine, dict[str, object]]:

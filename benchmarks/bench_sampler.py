@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import log
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.baselines import eager
 from benchmarks.record import describe, markdown, measure, write
 from benchmarks.taxi import taxi
-from ids.kernels.sampling import slide_sample
 from ids.kernels.scatter import slide
 from ids.model.expression import Column, Comparison, Literal
 from ids.model.sampling import Sampling
 from ids.model.table import ColumnData, Kind, Table
 from ids.model.window import CountWindow, TimeWindow
 from ids.predicates.refinement import Refinement
+from ids.reproduce.rq4.ingest import eagerly, enter, fed, lazily
 from ids.state.sample import WindowSample
 from ids.state.scaling import cut_column, fit_column
 
@@ -38,7 +36,7 @@ EAGER_SIZE = 2048
 REPLACED = 1024
 WINDOWS = (10_000, 100_000, 1_000_000)
 COLUMNS = ("fare_amount", "PULocationID", "payment_type", "trip_distance")
-SEED = np.uint64(0)
+VALUE = "fare_amount"
 
 
 def main() -> None:
@@ -51,14 +49,14 @@ def main() -> None:
 
 def _ingest(trips: Table) -> None:
     work: dict[str, Callable[[], object]] = {"the slide kernel": _slide(trips)}
-    work |= {f"kernel, r = {size:,}": _kernel(size, ROWS) for size in SIZES}
-    work |= {
-        f"WindowSample, r = {size:,}": _fed(trips, Sampling(size=size), CountWindow(WINDOW))
-        for size in SIZES
-    }
+    work |= {f"kernel, r = {size:,}": lazily(size, ROWS, WINDOW) for size in SIZES}
     replaced = Sampling(size=REPLACED, replacement=True)
-    work["chain-sample, r = 1,024"] = _fed(trips, replaced, CountWindow(WINDOW))
-    work["priority-sample, r = 1,024"] = _fed(trips, replaced, TimeWindow(WINDOW))
+    samplers: dict[str, tuple[Sampling, CountWindow | TimeWindow]] = {
+        f"WindowSample, r = {size:,}": (Sampling(size=size), CountWindow(WINDOW)) for size in SIZES
+    }
+    samplers["chain-sample, r = 1,024"] = replaced, CountWindow(WINDOW)
+    samplers["priority-sample, r = 1,024"] = replaced, TimeWindow(WINDOW)
+    work |= {label: fed(trips, VALUE, *kept, ROWS, BATCH) for label, kept in samplers.items()}
     record = measure("sampler", work, rows=ROWS, repetitions=3, window=WINDOW, batch=BATCH)
     best = {label: one["best_s"] / ROWS * 1e9 for label, one in record["contenders"].items()}
     for kind in ("kernel", "WindowSample"):
@@ -75,21 +73,16 @@ def _ingest(trips: Table) -> None:
 
 
 def _eager() -> None:
-    room = 64 * EAGER_SIZE
-    arrays = np.empty(room, np.int64), np.empty(room, np.float64), np.empty(room, np.int32)
-    lazily = f"lazy sweeps, r = {EAGER_SIZE:,}"
-    eagerly = f"eager domination, r = {EAGER_SIZE:,}"
+    given = EAGER_SIZE, EAGER_ROWS, WINDOW
+    lazy, eager = (f"{way}, r = {EAGER_SIZE:,}" for way in ("lazy sweeps", "eager domination"))
     record = measure(
         "sampler_eager",
-        {
-            lazily: _kernel(EAGER_SIZE, EAGER_ROWS),
-            eagerly: lambda: eager.slide(SEED, EAGER_ROWS, WINDOW, EAGER_SIZE, *arrays),
-        },
+        {lazy: lazily(*given), eager: eagerly(*given)},
         rows=EAGER_ROWS,
         repetitions=3,
         window=WINDOW,
     )
-    record["times_faster"] = record["contenders"][eagerly]["ratio"]
+    record["times_faster"] = record["contenders"][eager]["ratio"]
     write(record)
     print(f"\nsampler_eager\n\n{markdown(record)}")
 
@@ -103,7 +96,7 @@ def _bytes(trips: Table) -> None:
             sample = WindowSample(_kinds(), 1, Sampling(size=size), CountWindow(window))
             most = 0
             for first in range(0, 2 * window, 10 * BATCH):
-                _enter(sample, trips, first, 10 * BATCH, window)
+                enter(sample, trips, VALUE, first, 10 * BATCH)
                 most = max(most, sample.nbytes)
             held.append(
                 {"r": size, "N": window, "needed_rows": needed, "most_bytes": most,
@@ -115,35 +108,6 @@ def _bytes(trips: Table) -> None:
     for one in held:
         print(f"| {one['r']:,} | {one['N']:,} | {one['needed_rows']:,.0f} "
               f"| {one['most_bytes']:,} | {one['bytes_a_needed_row']:.0f} |")  # fmt: skip
-
-
-def _kernel(size: int, rows: int) -> Callable[[], object]:
-    room = max(4096, int(3 * size * (1 + log(WINDOW / size))))
-    sequence, priority = np.empty(room, np.int64), np.empty(room, np.float64)
-    return lambda: slide_sample(SEED, rows, WINDOW, size, sequence, priority)
-
-
-def _fed(trips: Table, sampling: Sampling, window: Any) -> Callable[[], object]:
-    def work() -> WindowSample:
-        sample = WindowSample(_kinds(), 1, sampling, window)
-        for first in range(0, ROWS, BATCH):
-            _enter(sample, trips, first, BATCH, WINDOW)
-        return sample
-
-    return work
-
-
-def _enter(sample: WindowSample, trips: Table, first: int, rows: int, window: int) -> None:
-    """A batch as the engine gives it, and what it pushes out; the stream repeats the trips."""
-    start = first % trips.rows
-    batch = trips.take(slice(start, start + rows))
-    fare: npt.NDArray[np.float64] = batch.columns["fare_amount"].values.view(np.float64)
-    sequence = np.arange(first, first + batch.rows)
-    times = sequence if isinstance(sample.window, TimeWindow) else None
-    sample.enter(batch, [fare], [None], times, sequence)
-    oldest, before = max(0, first + rows - window), max(0, first - window)
-    left = np.zeros(oldest - before, np.int32)
-    sample.expire((oldest if times is not None else 0, oldest), left)
 
 
 def _slide(trips: Table) -> Callable[[], object]:

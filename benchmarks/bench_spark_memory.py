@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.bench_spark_scaling import SCRIPT
+from benchmarks.bench_spark_scaling import script
 from benchmarks.record import describe, write
 from benchmarks.spark_data import requests, session
 
@@ -31,7 +31,7 @@ def main() -> None:
     spark.stop()
     folder = Path(tempfile.mkdtemp(prefix="ids-bench-"))
     query = folder / "query.sql"
-    query.write_text(SCRIPT.format(length="10"))
+    query.write_text(script(10))
     begun = perf_counter()
     arguments = ["run", query, "--table", f"events={place}", "--output", folder / "out.parquet"]
     done = subprocess.run(

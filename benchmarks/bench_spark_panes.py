@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from benchmarks.baselines.spark_groupby import drill_down, pandas_udf_panes
 from benchmarks.record import markdown, measure, write
 from benchmarks.spark_data import ENDPOINTS, REGIONS, TIERS, requests, session
 from ids.plan import planned
+from ids.reproduce.baselines.spark_groupby import drill_down, pandas_udf_panes
 from ids.spark.batch import fit_parts
 from ids.spark.cells import cells_of, wordy_columns
 from ids.spark.frames import Frame

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import ids
-from benchmarks.baselines.spark_groupby import rows_window
 from benchmarks.record import markdown, measure, write
 from benchmarks.spark_data import requests, session
+from ids.reproduce.baselines.spark_groupby import rows_window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

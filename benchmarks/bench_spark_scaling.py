@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 import ids
 from benchmarks.record import describe, measure, write
 from benchmarks.spark_data import requests, session
+from ids.reproduce.beyond.scaling import window_script
+from ids.reproduce.beyond.sessions import to_nowhere
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["main"]
+__all__ = ["main", "script"]
 
 SIZES = (1_000_000, 5_000_000, 20_000_000, 50_000_000)
-LENGTHS = ("1", "10", "100", "1000")
-SCRIPT = """
-SELECT SHAPLEY_ATTRIBUTE(AVG(latency), region = 'region-1' WITH (SHARE, LIFT)) AS one,
-       SHAPLEY_ATTRIBUTE(VAR_POP(latency), region = 'region-2' AND tier = 'premium') AS two
-FROM events WINDOW w AS (
-    ORDER BY event_time RANGE INTERVAL '{length}' MINUTE PRECEDING SLIDE INTERVAL '1' MINUTE)
-EMIT CHANGES
-"""
+LENGTHS = (1, 10, 100, 1000)
+
+
+def script(minutes: int) -> str:
+    """The query of the evaluation, over the requests of the benchmarks."""
+    return window_script(minutes, "region = 'region-1'", "region = 'region-2' AND tier = 'premium'")
 
 
 def main() -> None:
@@ -33,16 +33,16 @@ def main() -> None:
     spark = session()
     found = []
     print("| rows | window | best | per row |\n|---:|---:|---:|---:|")
-    cases = [(rows, "10") for rows in SIZES] + [(SIZES[1], length) for length in LENGTHS]
-    for rows, length in cases:
-        work = partial(_run, SCRIPT.format(length=length), requests(spark, rows))
-        name = f"{rows:,} rows, {length} minutes"
+    cases = [(rows, 10) for rows in SIZES] + [(SIZES[1], minutes) for minutes in LENGTHS]
+    for rows, minutes in cases:
+        work = partial(_run, script(minutes), requests(spark, rows))
+        name = f"{rows:,} rows, {minutes} minutes"
         record = measure("scaling", {name: work}, rows=rows, repetitions=2)
         best = record["contenders"][name]["best_s"]
-        print(f"| {rows:,} | {length} min | {best:.2f} s | {best / rows * 1e9:.0f} ns |")
-        found.append({"rows": rows, "minutes": int(length), "best_s": best})
+        print(f"| {rows:,} | {minutes} min | {best:.2f} s | {best / rows * 1e9:.0f} ns |")
+        found.append({"rows": rows, "minutes": minutes, "best_s": best})
     write({"name": "spark_scaling", "cases": found, **describe()})
 
 
-def _run(script: str, rows: DataFrame) -> None:
-    ids.spark.sql(script, events=rows).write.format("noop").mode("overwrite").save()
+def _run(query: str, rows: DataFrame) -> None:
+    to_nowhere(ids.spark.sql(query, events=rows))

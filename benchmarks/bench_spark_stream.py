@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import ids
-from benchmarks.baselines.spark_groupby import drill_down
 from benchmarks.record import describe, write
 from benchmarks.spark_data import requests, session
+from ids.reproduce.baselines.spark_groupby import drill_down
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

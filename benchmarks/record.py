@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import platform
-import subprocess
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from statistics import median
 from time import perf_counter
 from typing import Any
+
+from ids.reproduce.machine import describe
+from ids.reproduce.repeated import in_turns
 
 __all__ = ["RESULTS", "describe", "markdown", "measure", "write"]
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
-PACKAGES = ("ids-engine", "numpy", "numba", "pyarrow", "pandas", "polars", "duckdb", "pyspark")
 
 
 def measure(
@@ -35,15 +33,8 @@ def measure(
     does not. The first contender is the one the others' ratios are relative to.
     """
     load = os.getloadavg()[0]  # a busy machine hurts most those who use all its cores
-    for work in contenders.values():
-        work()
-    times: dict[str, list[float]] = {label: [] for label in contenders}
-    for _ in range(repetitions):
-        for label, work in contenders.items():
-            start = clock()
-            work()
-            times[label].append(clock() - start)
-    first = min(next(iter(times.values())))
+    times = in_turns(contenders, repetitions, clock)
+    first = next(iter(times.values())).best
     return {
         "name": name,
         "rows": rows,
@@ -51,28 +42,14 @@ def measure(
         **facts,
         "contenders": {
             label: {
-                "best_s": min(spent),
-                "median_s": median(spent),
-                "rows_per_s": rows / min(spent),
-                "ratio": min(spent) / first,
+                "best_s": spent.best,
+                "median_s": spent.median,
+                "rows_per_s": rows / spent.best,
+                "ratio": spent.best / first,
             }
             for label, spent in times.items()
         },
         **describe(load),
-    }
-
-
-def describe(load: float | None = None) -> dict[str, Any]:
-    """The machine, the versions and the commit a record was made with."""
-    return {
-        "machine": {
-            "cores": os.cpu_count(),
-            "load_before": os.getloadavg()[0] if load is None else load,
-            "python": platform.python_version(),
-            "platform": f"{platform.system()} {platform.machine()}",
-        },
-        "versions": dict(filter(None, map(_version, PACKAGES))),
-        "commit": _commit(),
     }
 
 
@@ -93,23 +70,3 @@ def markdown(record: Mapping[str, Any]) -> str:
             f" | {one['rows_per_s']:,.0f} | {one['ratio']:.2f} × |"
         )
     return "\n".join(lines)
-
-
-def _version(package: str) -> tuple[str, str] | None:
-    try:
-        return package, version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _commit() -> str | None:
-    def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(HERE), *arguments], capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
-
-    try:
-        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None

@@ -12,8 +12,8 @@ pytest.importorskip("pandas", reason="the baselines need the extra 'bench'")
 pytest.importorskip("polars", reason="the baselines need the extra 'bench'")
 pytest.importorskip("duckdb", reason="the baselines need the extra 'bench'")
 
-from benchmarks.baselines import algorithm1, duckdb_window, pandas_rolling, polars_rolling
 from benchmarks.data import REGIONS, codes, server_events
+from ids.reproduce.baselines import algorithm1, duckdb_window, pandas_rolling, polars_rolling
 
 RUNS = {
     "pandas": pandas_rolling.run,

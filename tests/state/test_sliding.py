@@ -19,10 +19,13 @@ steps = st.lists(
 )
 
 
-@given(steps=steps, seed=st.integers(0, 2**32))
-def test_rows_come_and_go_as_in_a_list(steps: list[tuple[str, int]], seed: int) -> None:
+@given(steps=steps, seed=st.integers(0, 2**32), expected=st.integers(0, 40))
+def test_rows_come_and_go_as_in_a_list(
+    steps: list[tuple[str, int]], seed: int, expected: int
+) -> None:
     rng = np.random.default_rng(seed)
     sliding = Sliding()
+    sliding.expected = expected
     model: list[tuple[int, int]] = []
     for number, (what, count) in enumerate(steps):
         if what in ("append", "merge"):
@@ -67,6 +70,28 @@ def test_room_to_spare_stays_a_fraction_of_the_rows() -> None:
             sliding.drop_front(100)
     assert sliding["row"].tolist() == list(range(100_000 - 1_000, 100_000))
     assert sliding.nbytes <= 2.5 * 1_100 * 8
+
+
+def test_a_window_of_known_size_slides_in_the_memory_it_was_given() -> None:
+    sliding = Sliding()
+    sliding.expected = 1_000
+    for start in range(0, 5_000, 50):
+        block = np.stack([np.arange(start, start + 50), -np.arange(start, start + 50)], axis=1)
+        sliding.append({"row": block})
+        sliding.drop_front(max(0, len(sliding) - 1_000))
+        if start == 500:
+            before = sliding["row"].base
+    assert sliding["row"].base is before
+    assert sliding.nbytes <= 1.25 * 1_050 * 16
+    newest = np.arange(4_000, 5_000)
+    assert np.array_equal(sliding["row"], np.stack([newest, -newest], axis=1))
+
+
+def test_a_first_batch_as_large_as_the_window_is_given_a_quarter_of_room() -> None:
+    sliding = Sliding()
+    sliding.expected = 1_000
+    sliding.append({"row": np.arange(1_000)})
+    assert sliding.nbytes == 1_250 * 8
 
 
 def test_equal_times_keep_their_order_of_arrival() -> None:

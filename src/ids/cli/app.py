@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 from ids.cli.ask import ask
 from ids.cli.demo import demo
 from ids.cli.explain import explain
+from ids.cli.reproduce import reproduce
 from ids.cli.run import run
 from ids.cli.workload import workload
 
@@ -26,6 +27,7 @@ app.command()(run)
 app.command()(ask)
 app.command()(explain)
 app.command()(demo)
+app.command()(reproduce)
 app.add_typer(workload)
 
 

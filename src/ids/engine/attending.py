@@ -1,11 +1,11 @@
-"""What stands beside the summaries, if it was asked for: an index, a sample."""
+"""What stands beside the summaries, if it was asked for: room for rows, an index, a sample."""
 
 from __future__ import annotations
 
 from ids.engine.core import Core
 from ids.engine.sampling import Sampler
 from ids.engine.settings import Settings
-from ids.model.window import Changelog
+from ids.model.window import Changelog, CountWindow
 from ids.state.index import Index
 
 __all__ = ["attend"]
@@ -13,6 +13,8 @@ __all__ = ["attend"]
 
 def attend(core: Core, settings: Settings) -> None:
     """Set up what follows the rows inside; a column it needs and does not find is refused."""
+    if core.retained is not None and isinstance(settings.window, CountWindow):
+        core.retained.rows.expected = settings.window.size
     if settings.index:
         core.index = Index(settings.index, core.schema.kinds)
     if settings.sampling is not None and not isinstance(settings.window, Changelog):

@@ -23,11 +23,15 @@ class Sliding:
     spare, so a row is moved four times in its life at the most.
 
     ``first`` is the number of the oldest live row, as rows at the head are counted from the
-    beginning: expiry moves it, and nothing else does.
+    beginning: expiry moves it, and nothing else does. ``expected`` is how many rows will be live,
+    where that is known: from half of them on there is room for all, and none is allocated twice.
+
+    A view holds until rows are appended: they may move then, within the same memory.
     """
 
     def __init__(self) -> None:
         self.first = 0
+        self.expected = 0
         self._arrays: dict[str, Array] = {}
         self._head = 0
         self._tail = 0
@@ -103,9 +107,25 @@ class Sliding:
         live = len(self)
         needed = live + count
         if needed * 5 // 4 > capacity or needed * 2 < capacity:
-            capacity = needed + needed // 4
+            # a batch that is large beside the window tells nothing of those that will follow
+            near = 2 * needed >= self.expected >= 8 * count
+            self._reallocate(max(needed, self.expected + count if near else 0))
+        else:
+            for array in self._arrays.values():
+                _move_to_front(array, self._head, live)
+        self._head, self._tail = 0, live
+
+    def _reallocate(self, rows: int) -> None:
+        """Room for so many rows and a quarter more."""
+        live = len(self)
         for name, array in self._arrays.items():
-            fresh = np.empty((capacity, *array.shape[1:]), array.dtype)
+            fresh = np.empty((rows + rows // 4, *array.shape[1:]), array.dtype)
             fresh[:live] = array[self._head : self._tail]
             self._arrays[name] = fresh
-        self._head, self._tail = 0, live
+
+
+def _move_to_front(array: Array, head: int, live: int) -> None:
+    """The rows from ``head`` on, in pieces that do not overlap where they go: nothing is copied."""
+    for start in range(0, live, head):
+        stop = min(start + head, live)
+        array[start:stop] = array[head + start : head + stop]

@@ -57,13 +57,17 @@ class Manifest:
         """The files that hold events."""
         return tuple(file for file in self.files if file.path.startswith(f"{EVENTS}/"))
 
+    @property
+    def sha256(self) -> str:
+        """The hash of the recipe, the schema and every file."""
+        return _seal(self._workload())
+
     def text(self) -> str:
         """As ``manifest.json`` says it."""
-        workload = self._workload()
         facts = {
             "format": _FORMAT,
-            "workload": workload,
-            "sha256": _seal(workload),
+            "workload": self._workload(),
+            "sha256": self.sha256,
             "made_by": dict(self.made_by),
         }
         return json.dumps(facts, indent=2, ensure_ascii=False) + "\n"

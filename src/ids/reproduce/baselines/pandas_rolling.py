@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from benchmarks.baselines.factor import Columns, lift_factors
+from ids.reproduce.baselines.factor import Columns, lift_factors
 
 __all__ = ["run"]
 

@@ -61,7 +61,7 @@ def _add(table, row, sign, z):  # type: ignore[no-untyped-def]
     table[row, 2] = total
 
 
-@njit
+@njit(cache=True)
 def _slides(region, tier, y, window, predicates, centre, whole, marginals, atoms, harmonics):  # type: ignore[no-untyped-def]
     for newest in range(len(y)):
         before = whole[0, 0]

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from benchmarks.baselines.factor import Columns, lift_factors
+from ids.reproduce.baselines.factor import Columns, lift_factors
 
 __all__ = ["run"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pyarrow as pa
 
-from benchmarks.baselines.factor import Columns, lift_factors
+from ids.reproduce.baselines.factor import Columns, lift_factors
 
 __all__ = ["run", "run_framed"]
 

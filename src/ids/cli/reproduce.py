@@ -1,0 +1,90 @@
+"""``ids reproduce``: the paper's evaluation, run again on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ids.cli.arguments import DebugOption
+from ids.cli.reporting import note, reporting
+from ids.errors import SourceError
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    questions: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[rq1 … rq6 beyond]", help="Which research questions; all of them without."
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where records, figures and report go.")
+    ] = Path("evaluation"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small sizes: five minutes on two cores.")
+    ] = False,
+    taxi: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--taxi",
+            metavar="PATH",
+            help="Trips for the nyc workload: a TLC Parquet file, yellow or green, or a directory "
+            "of them. May be given several times.",
+        ),
+    ] = None,
+    zones: Annotated[
+        Path | None,
+        typer.Option(
+            "--zones",
+            metavar="FILE.csv",
+            help="The TLC's zone table; by default taxi_zone_lookup.csv beside the trips.",
+        ),
+    ] = None,
+    workloads: Annotated[
+        Path | None,
+        typer.Option(
+            "--workloads",
+            metavar="DIR",
+            help="Where prepared workloads are kept; by default in the output directory.",
+        ),
+    ] = None,
+    debug: DebugOption = False,
+) -> None:
+    """Run the paper's evaluation again, and write a report that puts its numbers beside ours.
+
+    What is on record in DIR is not measured again: a run that was stopped goes on where it was.
+    """
+    with reporting(debug):
+        from ids.cli.bars import bars
+        from ids.reproduce.catalogue import chapters
+        from ids.reproduce.library import Library
+        from ids.reproduce.publishing import compose, publish
+        from ids.reproduce.running import measure
+        from ids.reproduce.size import FULL, QUICK
+        from ids.workloads.catalogue import ingredients
+
+        asked = chapters(questions or ())
+        trips = ingredients(taxi or [], zones)
+        if not trips:
+            note("no taxi trips (--taxi): nyc is left out, auction stands in for it where it can")
+        _ready(out)
+        library = Library(workloads or out / "workloads", QUICK if quick else FULL, trips)
+        try:
+            with bars() as progress:
+                measure(asked, out, library, progress)
+        except KeyboardInterrupt:
+            note(f"what is done is kept in {out}; the same command goes on from there")
+            raise
+        typer.echo(publish(compose(chapters(), out / "records"), out))
+
+
+def _ready(out: Path) -> None:
+    """The directory is there, before an hour is spent on what goes into it."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SourceError(f"cannot make {out}: {error.strerror}") from error

@@ -1,0 +1,94 @@
+"""The same query on Spark: its own window functions, and ``ids.spark.sql``.
+
+Spark's window functions give what an attribution is made of, count, sum and sum of squares of the
+window and of each region, in doubles, and no attribution. For a frame that moves they add up every
+row of it at every row, so fewer rows are run than in process: enough to fill the window once and
+to slide it half as far again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.parquet as pq
+
+import ids
+from ids.reproduce.bench import Bench
+from ids.reproduce.repeated import in_turns
+from ids.reproduce.rq2 import alternatives
+from ids.reproduce.size import Size
+from ids.reproduce.step import Findings, Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FUNCTIONS", "IN_PROCESS", "SPARK_SQL", "steps"]
+
+FUNCTIONS = "Spark, window functions"
+SPARK_SQL = "IDS on Spark"
+IN_PROCESS = "IDS, the same few rows"
+
+_CORES = 2
+
+
+def steps(size: Size) -> list[Step]:
+    """One step, with a session of its own."""
+    return [
+        Step(
+            "rq2-alternatives-spark",
+            "Spark's window functions on the same stream",
+            size.of(quick=15.0, full=95.0),
+            _work,
+            needs=("synthetic",),
+        )
+    ]
+
+
+def _work(bench: Bench) -> Findings:
+    from ids.reproduce.baselines.spark_groupby import rows_window
+    from ids.spark.failures import translated
+    from ids.spark.session import local_session
+
+    window = bench.size.of(quick=1_000, full=10_000)
+    rows = bench.size.of(quick=5_000, full=15_000)
+    table = alternatives.events(bench, rows).select(["event_time", "region", "latency"])
+    path = bench.scratch / "events.parquet"
+    pq.write_table(table, path)
+    query = alternatives.script(alternatives.REGIONS, window)
+    with translated():
+        spark = local_session(f"local[{_CORES}]")
+        try:
+            _agree(spark, str(path))
+            frame = spark.read.parquet(str(path)).coalesce(1).cache()
+            frame.count()
+            work: dict[str, Callable[[], object]] = {
+                IN_PROCESS: partial(ids.sql, query, server_events=table),
+                FUNCTIONS: lambda: _run(rows_window(frame, window, alternatives.REGIONS)),
+                SPARK_SQL: lambda: _run(ids.spark.sql(query, server_events=frame)),
+            }
+            took = in_turns(work, bench.size.repetitions)
+        finally:
+            spark.stop()
+    return {"rq2_alternatives": alternatives.compared(took, IN_PROCESS, rows, window)}
+
+
+def _run(data: DataFrame) -> None:
+    data.write.format("noop").mode("overwrite").save()
+
+
+def _agree(spark: SparkSession, path: str) -> None:
+    """On a few rows Spark's sums are those that our answers are made of."""
+    from ids.reproduce.baselines.spark_groupby import rows_window
+
+    few, window = spark.read.parquet(path).orderBy("event_time").limit(400), 100
+    sums = (
+        rows_window(few, window, alternatives.REGIONS).orderBy("event_time").toArrow().to_pandas()
+    )
+    query = alternatives.script(alternatives.REGIONS, window)
+    ours = ids.spark.sql(query, server_events=few).orderBy("emit_at").toArrow().to_pandas()
+    for k in range(len(alternatives.REGIONS)):
+        share = sums[f"n{k + 1}"] * sums["a0"] / sums["n0"] ** 2
+        np.testing.assert_allclose(ours[f"value_{k}_share"], share, rtol=1e-9)

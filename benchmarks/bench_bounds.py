@@ -1,7 +1,7 @@
 """Do bounds hold, how tight are they, and how fast does the error fall with the sample?
 
 Real taxi fares, N = 200,000; every figure is over many samples of the same window, each drawn anew.
-Compared with the paper's Eq. 5, which bounds counts, sums and squares apart, by range alone.
+Compared with the paper's Eq. 6, which bounds counts, sums and squares apart, by range alone.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _bias(found: list[Judged], way: str) -> dict[str, float]:
 
 
 def _ratios(found: list[Judged]) -> dict[str, Any]:
-    """Eq. 5 relative to the default bound, and that one relative to the error really made."""
+    """Eq. 6 relative to the default bound, and that one relative to the error really made."""
     default = [c for c in found if c.way == DEFAULT]
     ratio, same_rows, slack = _middles(default)
     by_game = {
@@ -102,8 +102,8 @@ def _ratios(found: list[Judged]) -> dict[str, Any]:
 
 def _middles(found: list[Judged]) -> tuple[float, float, float]:
     return (
-        median(c.eq5 / c.bound for c in found),
-        median(c.eq5_held / c.bound for c in found),
+        median(c.eq6 / c.bound for c in found),
+        median(c.eq6_held / c.bound for c in found),
         median(c.slack for c in found if c.slack is not None),
     )
 
@@ -144,7 +144,7 @@ def _show(record: dict[str, Any]) -> None:
         print(f"  {label:38} " + "  ".join(f"{g} {c:.4f}" for g, c in games.items())
               + f"  bias: |z| <= {bias['largest_z']:.1f}, rms {bias['rms_z']:.2f}")  # fmt: skip
     against = record["against_paper"]
-    print(f"Eq. 5 is wider by a median {against['median']:.1f} × "
+    print(f"Eq. 6 is wider by a median {against['median']:.1f} × "
           f"({against['median_same_rows']:.1f} × given as many rows as we hold)")  # fmt: skip
     for game, sizes in against["by_game"].items():
         print(f"  {game:8} " + "  ".join(

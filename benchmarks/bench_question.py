@@ -14,7 +14,8 @@ import numpy as np
 
 import ids
 from benchmarks.record import describe, write
-from ids.reproduce.rq2.latency import SIX, after_slides, bare, in_a_row
+from ids.reproduce.asking import after_slides, in_a_row
+from ids.reproduce.rq2.latency import SIX, bare
 
 __all__ = ["main"]
 

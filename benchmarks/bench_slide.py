@@ -14,7 +14,7 @@ import pyarrow as pa
 from benchmarks.data import server_events
 from benchmarks.record import markdown, measure, write
 from ids.model.expression import Expression
-from ids.reproduce.rq2.literally import contenders, looped
+from ids.reproduce.rq2.algorithm1 import contenders, looped
 from ids.reproduce.rq2.maintaining import ATOMS, Maintained
 from ids.reproduce.rq2.stream import Prepared, Stream, Test, equals
 

@@ -15,6 +15,7 @@ from benchmarks.record import markdown, measure, write
 from benchmarks.spark_data import ENDPOINTS, REGIONS, TIERS, requests, session
 from ids.plan import planned
 from ids.reproduce.baselines.spark_groupby import drill_down, pandas_udf_panes
+from ids.reproduce.sessions import to_nowhere
 from ids.spark.batch import fit_parts
 from ids.spark.cells import cells_of, wordy_columns
 from ids.spark.frames import Frame
@@ -79,15 +80,13 @@ def main() -> None:
         columns = list(dict.fromkeys(name for name, _ in conditions(k)))
         exact = Exact(rows, k)
         contenders: dict[str, Callable[[], object]] = {
-            "plain drill-down": partial(_run, drill_down(rows, columns, SLIDE)),
-            "exact panes": partial(_run, exact.table()),
+            "plain drill-down": partial(to_nowhere, drill_down(rows, columns, SLIDE)),
+            "exact panes": partial(to_nowhere, exact.table()),
             "the survey before them": exact.fit,
-            "panes with a pandas UDF": partial(_run, pandas_udf_panes(rows, conditions(k), SLIDE)),
+            "panes with a pandas UDF": partial(
+                to_nowhere, pandas_udf_panes(rows, conditions(k), SLIDE)
+            ),
         }
         record = measure(f"spark_panes_{k}", contenders, rows=ROWS, repetitions=2, predicates=k)
         print(markdown(record))
         write(record)
-
-
-def _run(data: DataFrame) -> None:
-    data.write.format("noop").mode("overwrite").save()

@@ -15,9 +15,10 @@ import ids
 from benchmarks.record import markdown, measure, write
 from benchmarks.spark_data import requests, session
 from ids.reproduce.baselines.spark_groupby import rows_window
+from ids.reproduce.sessions import to_nowhere
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 __all__ = ["main"]
 
@@ -38,13 +39,9 @@ def main() -> None:
     """Measure, keep, show."""
     rows = requests(session(), ROWS)
     contenders: dict[str, Callable[[], object]] = {
-        "ids.spark.sql": lambda: _run(ids.spark.sql(SCRIPT, events=rows)),
-        "Spark's window functions": partial(_run, rows_window(rows, SIZE, REGIONS)),
+        "ids.spark.sql": lambda: to_nowhere(ids.spark.sql(SCRIPT, events=rows)),
+        "Spark's window functions": partial(to_nowhere, rows_window(rows, SIZE, REGIONS)),
     }
     record = measure("spark_rows", contenders, rows=ROWS, repetitions=3, window=SIZE)
     print(markdown(record))
     write(record)
-
-
-def _run(data: DataFrame) -> None:
-    data.write.format("noop").mode("overwrite").save()

@@ -12,7 +12,7 @@ import ids
 from benchmarks.record import describe, measure, write
 from benchmarks.spark_data import requests, session
 from ids.reproduce.beyond.scaling import window_script
-from ids.reproduce.beyond.sessions import to_nowhere
+from ids.reproduce.sessions import to_nowhere
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -124,7 +124,9 @@ def test_a_delta_reaches_its_atoms_its_marginals_and_the_window(
     apply_signed(delta, atom, digits, EVERYONE, centre_of(scale), scale.layout, 1)
     touched = np.flatnonzero(delta.any(axis=1))
     state = [np.zeros((n, scale.words), np.int64) for n in (ATOMS, 3, 1)]
-    add_delta(delta[touched], touched, holds, scale.layout, state[0], state[1], state[2][0])
+    add_delta(
+        delta[touched], touched, holds[touched], scale.layout, state[0], state[1], state[2][0]
+    )
     assert decode(state[2][0], scale) == recounted(list(digits), scale)
     for k in range(3):
         rows = [digits[i] for i in range(len(atom)) if holds[atom[i], k]]

@@ -179,11 +179,11 @@ def test_what_is_better_one_way_is_worse_the_other(paper: float, ours: float) ->
     assert high == opposite[low]
 
 
-def test_a_ratio_needs_both_numbers_and_a_divisor() -> None:
+def test_a_ratio_needs_both_numbers_and_neither_0() -> None:
     assert Comparison("x", "", 4.0, 1.0, "lower", "§7").ratio == 0.25
     assert Comparison("x", "", 0.0, 1.0, "lower", "§7").ratio is None
     assert Comparison("x", "", 4.0, None, "lower", "§7").ratio is None
-    assert Comparison("x", "", 4.0, 0.0, "lower", "§7").ratio == 0
+    assert Comparison("x", "", 4.0, 0.0, "lower", "§7").ratio is None
 
 
 def test_tables_nobody_filled_are_empty() -> None:
@@ -199,7 +199,7 @@ RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 def read(text: str) -> float:
-    mantissa, _, exponent = text.replace(",", "").partition("×10")
+    mantissa, _, exponent = text.replace(",", "").replace("−", "-").partition("×10")
     return float(f"{mantissa}e{exponent.translate(RAISED) or 0}")
 
 
@@ -217,7 +217,7 @@ def test_a_number_is_right_to_its_figures(value: float) -> None:
         (number(0.00099999), "0.00100"),
         (number(1e9), "1.00×10⁹"),
         (number(None), "–"),
-        (power(-4.3e-12), "-4.3×10⁻¹²"),
+        (power(-4.3e-12), "−4.3×10⁻¹²"),
         (times(0.5), "0.500 ×"),
         (percent(0.0123), "1.23 %"),
         (percent(None), "–"),
@@ -227,6 +227,7 @@ def test_a_number_is_right_to_its_figures(value: float) -> None:
         (bytes_(1536), "1.50 KiB"),
         (bytes_(0), "0 B"),
         (interval(Repeated((1.0, 2.0, 3.0))), "2 ± 2.5"),
+        (interval(Repeated((4.0, 4.5))), "4.25 ± 3.18"),
     ],
 )
 def test_a_number_is_shown_as_a_reader_wants_it(shown: str, expected: str) -> None:

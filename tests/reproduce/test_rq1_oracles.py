@@ -6,11 +6,11 @@ from math import nextafter
 import numpy as np
 import pytest
 
+from ids.reproduce.recount import CLOSED, Recount, slope
 from ids.reproduce.rq1 import regression
 from ids.reproduce.rq1.accuracy import Worst, relative
 from ids.reproduce.rq1.drift import WINDOW, drift, moments, trace
 from ids.reproduce.rq1.enumeration import GAMES, shapley_values, worth
-from ids.reproduce.rq1.recount import CLOSED, Recount, slope
 from ids.reproduce.rq1.regression import KINDS, compare, windows
 from tests.oracles import shapley
 

@@ -13,9 +13,9 @@ import ids
 from ids.reproduce.bench import Bench
 from ids.reproduce.rq1 import emits, slides
 from ids.reproduce.rq1.enumeration import GAMES
-from ids.reproduce.rq1.going_on import go_on
+from ids.reproduce.rq1.restoring import go_on
 from ids.reproduce.rq1.slides import ASKED, Seen, batches
-from ids.reproduce.rq1.watched import ATOMS, NAMES, WINDOW, Watched, ask, watched
+from ids.reproduce.rq1.stream import ATOMS, NAMES, WINDOW, Watched, ask, watched
 from ids.reproduce.size import QUICK
 from ids.reproduce.subject import Subject
 
@@ -136,7 +136,7 @@ def test_a_process_that_cannot_go_on_says_why(watch: Watched, tmp_path: Path) ->
 def test_every_emit_is_held_to_recomputation_and_truth(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = emits.emit_and_compare(bench, SUBJECT)["rq1_emits"]
+    found = emits.compared(bench, SUBJECT)["rq1_emits"]
     assert [row["differing"] for row in found] == [0] * 5
     assert all(cast(float, row["units"]) < 8 for row in found)
     assert all(cast(float, row["telescoped"]) < 1e-15 for row in found)
@@ -148,7 +148,7 @@ def test_every_emit_is_held_to_recomputation_and_truth(
         return answer.set_column(answer.column_names.index("SUM_p1"), "SUM_p1", pa.array(moved))
 
     monkeypatch.setattr(ids, "sql", off)
-    wrong = {row["game"]: row for row in emits.emit_and_compare(bench, SUBJECT)["rq1_emits"]}
+    wrong = {row["game"]: row for row in emits.compared(bench, SUBJECT)["rq1_emits"]}
     assert wrong["SUM"]["differing"] == 20
     assert cast(float, wrong["SUM"]["units"]) > 7
     assert cast(float, wrong["SUM"]["telescoped"]) > 5e-16

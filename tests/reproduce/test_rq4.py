@@ -13,7 +13,7 @@ import ids
 from ids.model.sampling import Sampling
 from ids.model.window import CountWindow, TimeWindow
 from ids.reproduce.rq4 import own_samples
-from ids.reproduce.rq4.asking import LEAST, aligned, conditions, window_of
+from ids.reproduce.rq4.conditions import LEAST, aligned, conditions, window_of
 from ids.reproduce.rq4.ingest import enter, refuse_another_sample
 from ids.reproduce.rq4.strata import beside_uniform, size_for
 from ids.reproduce.rq4.trials import GAMES_ASKED, Judged, Way, trials

@@ -23,7 +23,7 @@ from ids.reproduce.rq5.trace import MOST, POLICIES, Outcome, replay, zipfian
 from ids.reproduce.size import FULL, QUICK
 from ids.reproduce.step import Row
 from ids.reproduce.subject import SUBJECTS
-from ids.reproduce.texts import literal
+from ids.reproduce.values import literal
 
 NYC = SUBJECTS["nyc"]
 WINDOW = 400
@@ -222,11 +222,11 @@ def test_our_numbers_stand_beside_the_papers() -> None:
     assert (adhoc.paper, adhoc.ours) == (8.25, pytest.approx(40 / 3))
     assert adhoc.verdict == "worse"
     assert adhoc.reason
-    assert found["α = 1, adaptive, f = 10: fewer than static"].paper == 2.25
-    share = found["α = 2: rebuild in the adaptive total, at most"]
+    assert found["α = 1, adaptive, f = 10: times fewer than static"].paper == 2.25
+    share = found["α = 2: rebuild in the adaptive total (the paper: under 5 %)"]
     assert share.ours == pytest.approx(100 * 0.4 / (40 / 3 + 0.4))
     assert found["promotion, a tuple"].ours == pytest.approx(0.004)
-    assert found["demotion at N = 50,000 (tens of µs: at most)"].verdict == "worse"
+    assert found["demotion at N = 50,000 (the paper: tens of µs)"].verdict == "worse"
     assert section.tables[0].rows[2][:4] == ["1", "adaptive, f = 10", "8", "8"]
     assert section.tables[1].rows[-1][0] == "500,000"
     assert 3 <= len(section.remarks) <= 7

@@ -16,7 +16,7 @@ from ids.reproduce.baselines.peers import (
     shapiq_permutation,
 )
 from ids.reproduce.baselines.permutation import Walk, compiled, estimate, plain, vectorised
-from ids.reproduce.rq6.contest import relative_error
+from ids.reproduce.rq6.contest.measuring import relative_error
 
 AGGREGATES: list[Aggregate] = ["AVG", "VAR_POP"]
 WALKS: list[Walk] = [plain, vectorised, compiled]

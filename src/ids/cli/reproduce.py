@@ -7,51 +7,49 @@ from typing import Annotated
 
 import typer
 
-from ids.cli.arguments import DebugOption
+from ids.cli.arguments import DebugOption, ZonesOption
 from ids.cli.reporting import note, reporting
 from ids.errors import SourceError
 
 __all__ = ["reproduce"]
 
 
+_Questions = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[rq1 … rq6 beyond]", help="Which research questions; all of them without."
+    ),
+]
+_Out = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Where records, figures and report go.")
+]
+_Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: five minutes on two cores.")]
+_Taxi = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--taxi",
+        metavar="PATH",
+        help="Trips for the nyc workload: a TLC Parquet file, yellow or green, or a directory "
+        "of them. May be given several times.",
+    ),
+]
+_Workloads = Annotated[
+    Path | None,
+    typer.Option(
+        "--workloads",
+        metavar="DIR",
+        help="Where prepared workloads are kept; by default in the output directory.",
+    ),
+]
+
+
 def reproduce(
-    questions: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[rq1 … rq6 beyond]", help="Which research questions; all of them without."
-        ),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where records, figures and report go.")
-    ] = Path("evaluation"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small sizes: five minutes on two cores.")
-    ] = False,
-    taxi: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--taxi",
-            metavar="PATH",
-            help="Trips for the nyc workload: a TLC Parquet file, yellow or green, or a directory "
-            "of them. May be given several times.",
-        ),
-    ] = None,
-    zones: Annotated[
-        Path | None,
-        typer.Option(
-            "--zones",
-            metavar="FILE.csv",
-            help="The TLC's zone table; by default taxi_zone_lookup.csv beside the trips.",
-        ),
-    ] = None,
-    workloads: Annotated[
-        Path | None,
-        typer.Option(
-            "--workloads",
-            metavar="DIR",
-            help="Where prepared workloads are kept; by default in the output directory.",
-        ),
-    ] = None,
+    questions: _Questions = None,
+    out: _Out = Path("evaluation"),
+    quick: _Quick = False,
+    taxi: _Taxi = None,
+    zones: ZonesOption = None,
+    workloads: _Workloads = None,
     debug: DebugOption = False,
 ) -> None:
     """Run the paper's evaluation again, and write a report that puts its numbers beside ours.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ids.cli.arguments import DebugOption
+from ids.cli.arguments import DebugOption, ZonesOption
 from ids.cli.reporting import note, reporting
 from ids.errors import SourceError
 
@@ -55,14 +55,7 @@ def prepare(
             "several times.",
         ),
     ] = None,
-    zones: Annotated[
-        Path | None,
-        typer.Option(
-            "--zones",
-            metavar="FILE.csv",
-            help="nyc: the TLC's zone table; by default taxi_zone_lookup.csv beside the trips.",
-        ),
-    ] = None,
+    zones: ZonesOption = None,
     master: Annotated[
         str | None,
         typer.Option("--master", metavar="URL", help="The Spark master; this machine by default."),

@@ -49,7 +49,7 @@ def keep_to_the_limit(core: Core, limit: int, combinations: Mapping[str, Express
     """Give up the atoms when more than ``limit`` were met; True if that happened."""
     if not isinstance(core.membership, Refined) or not core.predicates:
         return False  # without a predicate there is one atom, and nothing to keep in its place
-    if len(core.membership.refinement.live()) <= limit:
+    if core.membership.refinement.met <= limit:
         return False
     targets = targets_of(core.predicates, combinations)
     named = {text: over_names(e, core.predicates) for text, e in targets.items()}

@@ -51,7 +51,9 @@ class Questions:
         self._values = values
         self._intersections = intersections
         self._settings = settings
-        self._recogniser: Recogniser | None = None
+        self._recogniser = Recogniser({}, {})
+        self._recognises = False
+        self._parsed: dict[str, Expression] = {}
         self._plans: dict[Wording, Question] = {}
         self._answers: dict[Wording, Attribution] = {}
 
@@ -60,8 +62,8 @@ class Questions:
         self._answers.clear()
 
     def refined(self) -> None:
-        """The predicates changed: plans are stale, too."""
-        self._recogniser = None
+        """The predicates changed: plans are stale, too; what words mean is not."""
+        self._recognises = False
         self._plans.clear()
         self._answers.clear()
 
@@ -112,7 +114,7 @@ class Questions:
     ) -> Question:
         """Which state will answer; a clear error where none can."""
         game, measure = self.game(core, aggregate)
-        parsed = parse_predicate(predicate)
+        parsed = self._read(predicate)
         if core is None:
             mechanism = "marginal" if approximate is None else "sample"
             return Question(game, measure, Path(mechanism, "there are no rows yet"), approximate)
@@ -122,9 +124,7 @@ class Questions:
             bound = bind_predicate(parsed, core.schema.kinds, {**core.predicates, **known})
             return Question(game, measure, Path("rows", "", None, bound), approximate)
         refuse_provisional_parts(parsed, core)
-        recogniser = self._recogniser = self._recogniser or Recogniser(
-            core.predicates, core.schema.kinds
-        )
+        recogniser = self._recogniser_of(core)
         path = provisional_named(parsed, core) or choose(
             parsed, core.predicates, core.schema.kinds, recogniser
         )
@@ -137,6 +137,21 @@ class Questions:
                 "starts, or make the engine with retain=True or with sampling=ids.Sampling()"
             )
         return Question(game, measure, path)
+
+    def _read(self, predicate: str) -> Expression:
+        """A condition's expression; parsed once."""
+        known = self._parsed.get(predicate)
+        if known is None:
+            if len(self._parsed) >= _MOST:
+                self._parsed.clear()
+            known = self._parsed[predicate] = parse_predicate(predicate)
+        return known
+
+    def _recogniser_of(self, core: Core) -> Recogniser:
+        if not self._recognises:
+            self._recogniser = self._recogniser.among(core.predicates, core.schema.kinds)
+            self._recognises = True
+        return self._recogniser
 
     def _enumerated(
         self, core: Core, parsed: Expression, path: Path, recogniser: Recogniser

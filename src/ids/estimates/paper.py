@@ -1,4 +1,4 @@
-"""The paper's own bound, to compare with: one Hoeffding–Serfling term a coordinate (Eq. 5)."""
+"""The paper's own bound, to compare with: one Hoeffding–Serfling term a coordinate (Eq. 6)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def paper_bound(
     confidence: float,
     replacement: bool = False,
 ) -> float:
-    """Eq. 5 for a window of N = ``count`` rows with |y| <= ``largest``, ``rows`` of them drawn.
+    """Eq. 6 for a window of N = ``count`` rows with |y| <= ``largest``, ``rows`` of them drawn.
 
     The attribution is a_m·m + a_A·A_P + a_B·B_P, and each of the sums that it has is bounded by
     itself: two for AVG (log 4/δ), three for the variances (log 6/δ), one for SUM and for COUNT.

@@ -10,7 +10,15 @@ from ids.kernels.compiling import compiled
 from ids.kernels.digits import accumulate
 from ids.kernels.wide import add_words
 
-__all__ = ["add_delta", "add_rows", "add_summary", "apply_signed", "merge_summaries", "slide"]
+__all__ = [
+    "add_delta",
+    "add_rows",
+    "add_summary",
+    "apply_signed",
+    "merge_summaries",
+    "slide",
+    "touched_rows",
+]
 
 
 @compiled()
@@ -74,7 +82,7 @@ def add_delta(delta, atoms, holds, layout, summaries, marginals, window):
 
     delta      int64[t, words]  one row for each touched atom
     atoms      int64[t]         which atoms these are
-    holds      bool[a, k]       whether predicate k holds on an atom
+    holds      bool[t, k]       whether predicate k holds on each of them
     summaries  int64[a, words], marginals int64[k, words], window int64[words]  changed in place
 
     O(touched atoms · K), whatever the number of rows in the delta.
@@ -84,7 +92,7 @@ def add_delta(delta, atoms, holds, layout, summaries, marginals, window):
         add_summary(summaries[atom], delta[t], layout)
         add_summary(window, delta[t], layout)
         for k in range(holds.shape[1]):
-            if holds[atom, k]:
+            if holds[t, k]:
                 add_summary(marginals[k], delta[t], layout)
 
 
@@ -93,3 +101,17 @@ def add_rows(total, delta, layout):
     """``total += delta`` row by row, both int64[t, words]."""
     for t in range(len(delta)):
         add_summary(total[t], delta[t], layout)
+
+
+@compiled()
+def touched_rows(delta):
+    """The rows of a delta, int64[a, words], that are not all zero, as int64[t], ascending."""
+    found = np.empty(len(delta), np.int64)
+    count = 0
+    for row in range(len(delta)):
+        for word in range(delta.shape[1]):
+            if delta[row, word] != 0:
+                found[count] = row
+                count += 1
+                break
+    return found[:count].copy()

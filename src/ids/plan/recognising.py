@@ -51,6 +51,13 @@ class Recogniser:
         self._holding: dict[str, str] | None = None
         self._keys: dict[Expression, str] = {}
 
+    def among(self, registered: Mapping[str, Expression], kinds: Mapping[str, Kind]) -> Recogniser:
+        """The same for other predicates: a key tells of columns, not of what is registered."""
+        other = Recogniser(registered, kinds)
+        if kinds == self._kinds:
+            other._keys = self._keys
+        return other
+
     def key(self, condition: Expression) -> str:
         """Equal keys: conditions that hold on the same rows, whatever the rows."""
         known = self._keys.get(condition)

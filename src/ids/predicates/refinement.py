@@ -103,6 +103,11 @@ class Refinement:
         tables = (self.truths, self._atom_of_cell, self._following, self._first)
         return sum(table.nbytes for table in tables) + self._cells.nbytes
 
+    @property
+    def met(self) -> int:
+        """How many atom numbers are in use."""
+        return len(self._atom_of_signature)
+
     def live(self) -> npt.NDArray[np.int64]:
         """The atom numbers in use, ascending."""
         return np.array(sorted(self._atom_of_signature.values()), dtype=np.int64)

@@ -49,7 +49,8 @@ class Comparison:
     paper    None where the paper prints none
     ours     None where this run did not measure it
     better   which direction is the better one; "same" where ours should be the paper's, "neither"
-             where it is a number of a method that both measure beside their own
+             where it is a number of a method that both measure beside their own, or of unlike
+             quantities (``what`` then says how they differ)
     where    the paper's table, figure or section
     reason   why ours is the worse one; printed only where it is
     """
@@ -64,8 +65,8 @@ class Comparison:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over the paper's."""
-        if self.ours is None or not self.paper:
+        """Ours over the paper's; None where either is 0, and a ratio says nothing."""
+        if not self.ours or not self.paper:
             return None
         return self.ours / self.paper
 
@@ -99,6 +100,15 @@ class Section:
     remarks: Sequence[str] = ()
     comparisons: Sequence[Comparison] = ()
     tables: Sequence[Table] = ()
+
+    @classmethod
+    def joined(cls, parts: Sequence[Section]) -> Section:
+        """What the parts of a chapter say, one after the other."""
+        return cls(
+            [remark for part in parts for remark in part.remarks],
+            [comparison for part in parts for comparison in part.comparisons],
+            [table for part in parts for table in part.tables],
+        )
 
 
 @dataclass(frozen=True)

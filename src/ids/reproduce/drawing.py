@@ -105,13 +105,18 @@ def styled() -> Iterator[None]:
         yield
 
 
-def canvas(panels: int = 1, height: float = 2.6, **kwargs: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of so many panels side by side; one panel is a column wide, more are a page."""
+def canvas(
+    panels: int = 1, height: float = 2.6, *, lines: int = 1, **kwargs: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure of so many panels side by side, in so many lines, given line by line.
+
+    One panel is a column of the paper wide, more are a page.
+    """
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(COLUMN if panels == 1 else PAGE, height))
-    axes = drawing.subplots(1, panels, squeeze=False, **kwargs)
-    return drawing, list(axes[0])
+    axes = drawing.subplots(lines, panels, squeeze=False, **kwargs)
+    return drawing, list(axes.ravel())
 
 
 def plot(

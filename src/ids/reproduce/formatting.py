@@ -28,8 +28,8 @@ def number(value: float | None, figures: int = 3) -> str:
     if place < -4 or place > 8:
         return power(value, figures)
     if float(value).is_integer() and place < 9:
-        return f"{value:,.0f}"
-    return f"{value:,.{max(0, figures - 1 - place)}f}"
+        return f"{value:,.0f}".replace("-", "−")
+    return f"{value:,.{max(0, figures - 1 - place)}f}".replace("-", "−")
 
 
 def power(value: float | None, figures: int = 2) -> str:
@@ -43,7 +43,7 @@ def power(value: float | None, figures: int = 2) -> str:
     if value == 0:
         return "0"
     mantissa, exponent = f"{value:.{figures - 1}e}".split("e")
-    return f"{mantissa}×10{str(int(exponent)).translate(_RAISED)}"
+    return f"{mantissa.replace('-', '−')}×10{str(int(exponent)).translate(_RAISED)}"
 
 
 def times(value: float | None, figures: int = 3) -> str:
@@ -69,14 +69,18 @@ def percent(value: float | None, figures: int = 3) -> str:
 
 
 def interval(value: Repeated, figures: int = 3) -> str:
-    """The mean, and half its 95 % t-interval.
+    """The mean, and half its 95 % t-interval to the same place.
 
-    >>> interval(Repeated((1.0, 1.0)))
-    '1'
+    >>> interval(Repeated((1.0, 1.0))), interval(Repeated((4.5, 4.504)))
+    ('1', '4.50 ± 0.03')
     """
-    if not value.half_width:
-        return number(value.mean, figures)
-    return f"{number(value.mean, figures)} ± {number(value.half_width, 2)}"
+    mean, half = number(value.mean, figures), value.half_width
+    if not half:
+        return mean
+    alike = f"{half:,.{len(mean.partition('.')[2])}f}"
+    if "×" in mean or value.mean.is_integer() or not alike.strip("0.,"):
+        alike = number(half, 2)
+    return f"{mean} ± {alike}"
 
 
 def duration(seconds: float | None, figures: int = 3) -> str:

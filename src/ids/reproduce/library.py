@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ids.errors import SourceError
+from ids.reproduce.sessions import session
 from ids.reproduce.size import Size
 from ids.reproduce.subject import SUBJECTS
 from ids.workloads.catalogue import Recipe, recipe
@@ -59,25 +60,24 @@ class Library:
         absent = [w for w in wanted if standing(self._recipes[w], self.place(w)) is None]
         if not absent:
             return
-        from ids.spark.failures import translated
-        from ids.spark.session import local_session
         from ids.workloads.preparing import prepare
 
-        with translated():
-            spark = local_session()
-            try:
-                for name in absent:
-                    begun(name)
-                    files = self._trips if name == "nyc" else ()
-                    prepare(spark, self._recipes[name], self.place(name), files)
-            finally:
-                spark.stop()
+        with session() as spark:
+            for name in absent:
+                begun(name)
+                files = self._trips if name == "nyc" else ()
+                prepare(spark, self._recipes[name], self.place(name), files)
 
     def _make_room(self) -> None:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SourceError(f"cannot make {self.directory}: {error.strerror}") from error
+
+    @property
+    def months(self) -> list[str]:
+        """The trip files that nyc is made from, by their names."""
+        return [path.name for path in self._trips[:-1]] if self.trips else []
 
     @cached_property
     def _trips(self) -> tuple[Path, ...]:

@@ -38,8 +38,6 @@ def read(path: Path) -> Record | None:
             name: [{key: _found(value) for key, value in row.items()} for row in rows]
             for name, rows in record["findings"].items()
         }
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return record

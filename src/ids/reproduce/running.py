@@ -87,6 +87,7 @@ def _take(step: Step, out: Path, library: Library, told: Progress) -> None:
         "step": step.name,
         "fingerprint": _fingerprint(step, library),
         "skipped": missing,
+        "trips": library.months if "nyc" in step.needs else [],
         **describe(),
     }
     begun = perf_counter()

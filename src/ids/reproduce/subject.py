@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["SUBJECTS", "Subject"]
+__all__ = ["REGIONS", "SUBJECTS", "Subject"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,9 @@ class Subject:
         """All that a measurement reads, the event time first."""
         return ["event_time", *self.attributes, self.value]
 
+
+REGIONS = ("EU-West", "US-East", "AP-South", "SA-East")
+"""All that the synthetic stream has."""
 
 SUBJECTS = {
     subject.workload: subject

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ids.kernels.scatter import touched_rows
 from ids.model.expression import Expression
 from ids.model.table import ColumnData, Kind, Table
 from ids.predicates.refinement import Refinement
@@ -63,11 +64,29 @@ class Refined:
 
     def commit(self, measures: Sequence[Summaries], deltas: Sequence[Words]) -> None:
         """Take the deltas in; numbers of atoms that now hold no row are given back."""
-        touched = np.flatnonzero(np.any([d.any(axis=1) for d in deltas], axis=0))
-        holds = self.holds()
+        touched = touched_rows(deltas[0])
+        for delta in deltas[1:]:
+            touched = np.union1d(touched, touched_rows(delta))
+        holds = self.refinement.holds(touched)
         for summaries, delta in zip(measures, deltas, strict=True):
             summaries.add(delta, touched, holds)
-        self.reclaim(measures[0])
+        self._settle(measures[0], touched)
+
+    def _settle(self, rows: Summaries, touched: Words) -> None:
+        """Tell which atoms live; only those touched can have come or gone.
+
+        Were others met, and never committed, they are found by looking at all.
+        """
+        lives = np.zeros(self.width, np.bool_)
+        lives[self.live] = True
+        before, after = lives[touched], rows.atoms[touched, 0] != 0
+        if len(self.live) + int((after & ~before).sum()) != self.refinement.met:
+            self.reclaim(rows)
+        elif not np.array_equal(before, after):
+            self.refinement.release(touched[before & ~after])
+            lives[touched] = after
+            self.live = np.flatnonzero(lives)
+            self._members.clear()
 
     def reclaim(self, rows: Summaries) -> None:
         """Give back the numbers of atoms without a row (``rows`` counts every row)."""

@@ -67,6 +67,7 @@ def _evaluate(table: pa.Table, window: int, regions: list[str], moments: str) ->
             FROM ({moments})
         )"""
     with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")  # it would run across ours
         connection.register("events", table.select(["event_time", "region", "latency"]))
         connection.register("factors", pa.table({"factor": lift_factors(window)[1:]}))
         found: Columns = connection.execute(query).fetchnumpy()

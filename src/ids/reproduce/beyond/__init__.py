@@ -15,12 +15,7 @@ def _steps(size: Size) -> list[Step]:
 
 
 def _show(tables: Tables) -> Section:
-    sections = (fanout.show(tables), showing.show(tables))
-    return Section(
-        remarks=[remark for one in sections for remark in one.remarks],
-        comparisons=[comparison for one in sections for comparison in one.comparisons],
-        tables=[table for one in sections for table in one.tables],
-    )
+    return Section.joined([fanout.show(tables), showing.show(tables)])
 
 
 CHAPTER = Chapter(

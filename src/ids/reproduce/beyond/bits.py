@@ -15,7 +15,7 @@ import ids
 from ids.reproduce.bench import Bench
 from ids.reproduce.beyond.arriving import arrive, take_in
 from ids.reproduce.beyond.digest import digest
-from ids.reproduce.beyond.sessions import session
+from ids.reproduce.sessions import CORES, session
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Row, Step
 from ids.reproduce.subject import SUBJECTS
@@ -42,7 +42,6 @@ _SCRIPTS = {
 }
 _ONCE = (("synthetic", "time"), ("stress", "count"))
 """Each workload once, each window once: a quick run, and where plain sums are looked at."""
-_CORES = 2
 
 
 def steps(size: Size) -> list[Step]:
@@ -78,7 +77,7 @@ def _compare(workload: str, window: str, bench: Bench) -> Findings:
     last = pc.max(table["event_time"])
     found: list[Row] = []
     plain: list[Row] = []
-    with session(_CORES) as spark:
+    with session(CORES) as spark:
         ways = dict(_ways(bench, spark, _SCRIPTS[window], ordered, muddled))
         for number, (way, answer) in enumerate(ways.items()):
             emits = settled(answer(), last)

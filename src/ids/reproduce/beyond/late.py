@@ -16,7 +16,7 @@ from ids.reproduce.bench import Bench
 from ids.reproduce.beyond.arriving import arrive, pieces, take_in
 from ids.reproduce.beyond.bits import settled
 from ids.reproduce.beyond.digest import digest
-from ids.reproduce.beyond.sessions import session
+from ids.reproduce.sessions import CORES, session
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Row, Step
 from ids.reproduce.subject import SUBJECTS
@@ -29,7 +29,6 @@ Late = npt.NDArray[np.bool_]
 _MINUTE = 60_000_000
 _SHARE = 0.1
 _DELAY = 5  # minutes
-_CORES = 2
 _PREDICATE = "region = 'EU-West'"
 _SCRIPT = f"""
     SELECT AVG(latency) AS average,
@@ -106,7 +105,7 @@ def _on_stream(minutes: int, bench: Bench) -> Findings:
     folder = arrive(delivery.rows, bench.scratch / "arriving", files)
     lateness = minutes * _MINUTE
     late = late_by_batch([_times(piece) for piece in pieces(delivery.rows, files)], lateness)
-    with session(_CORES) as spark:
+    with session(CORES) as spark:
         checkpoint = bench.scratch / "checkpoint"
         running = take_in(spark, _SCRIPT, folder, checkpoint, lateness=f"{minutes} minutes")
         emits, totals = running.table(), running.progress().totals

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import ids
-from ids.errors import StateError
 from ids.reproduce.bench import Bench
 from ids.reproduce.beyond.digest import digest
-from ids.reproduce.beyond.sessions import session, to_nowhere
 from ids.reproduce.repeated import Repeated
+from ids.reproduce.sessions import session, to_nowhere
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Step
 from ids.reproduce.subject import SUBJECTS
@@ -105,7 +104,7 @@ def _on_spark(cores: int, place: Path, expected: str, look: bool) -> float:
         begun = perf_counter()
         emits = ids.spark.sql(_SCRIPT, events=read(spark, place))
         if look:
-            _refuse_other(emits.toArrow(), expected)
+            _refuse_other_answers(emits.toArrow(), expected)
         else:
             to_nowhere(emits)
         return perf_counter() - begun
@@ -116,10 +115,10 @@ def _in_process(place: Path, expected: str, look: bool) -> float:
     emits = ids.sql(_SCRIPT, events=place)
     spent = perf_counter() - begun
     if look:
-        _refuse_other(emits, expected)
+        _refuse_other_answers(emits, expected)
     return spent
 
 
-def _refuse_other(emits: pa.Table, expected: str) -> None:
+def _refuse_other_answers(emits: pa.Table, expected: str) -> None:
     if digest(emits) != expected:
-        raise StateError("the contenders do not give the same answers, so no time is comparable")
+        raise AssertionError("the contenders do not give the same answers")

@@ -46,7 +46,7 @@ def _scaling_remark(tables: Tables) -> str:
     one, two = (spent[cores] for cores in CORES)
     speed_up, here = one.over(two), spent[IN_PROCESS]
     said = (
-        f"{_count(rows)} rows from Parquet to the last emit take Spark {interval(one)} s on one "
+        f"{number(rows)} rows from Parquet to the last emit take Spark {interval(one)} s on one "
         f"core and {interval(two)} s on two, {interval(speed_up)} times as fast; in process "
         f"the same query takes {interval(here)} s."
     )
@@ -54,8 +54,8 @@ def _scaling_remark(tables: Tables) -> str:
     small, large = before[2].mean / first, two.mean / rows
     if small > large:
         said += (
-            f" On two cores a row costs {duration(small)} of {_count(first)} rows and "
-            f"{duration(large)} of {_count(rows)}: much of a small run is Spark's own planning, "
+            f" On two cores a row costs {duration(small)} of {number(first)} rows and "
+            f"{duration(large)} of {number(rows)}: much of a small run is Spark's own planning, "
             "which does not grow with the rows."
         )
     longer = two.mean / here.mean
@@ -72,7 +72,7 @@ def _scaling_table(tables: Tables) -> Table:
     for count, spent in _by_rows(tables).items():
         one, two, here = (spent[cores] for cores in (*CORES, IN_PROCESS))
         rows.append([
-            _count(count), interval(one), interval(two), interval(one.over(two)),
+            number(count), interval(one), interval(two), interval(one.over(two)),
             power(count / two.mean), duration(two.mean / count), interval(here),
             power(count / here.mean),
         ])  # fmt: skip
@@ -80,7 +80,7 @@ def _scaling_table(tables: Tables) -> Table:
         "rows", "1 core (s)", "2 cores (s)", "speed-up", "rows/s on 2", "a row on 2",
         "in process (s)", "rows/s in process",
     ]  # fmt: skip
-    note = "A window of 10 minutes that slides by one, two attributions; ± half the 95 % t-interval"
+    note = "A window of 10 minutes that slides by one, two attributions; ± half a 95 % t-interval."
     return Table("Spark over cores and rows", header, rows, note)
 
 
@@ -110,11 +110,15 @@ def _bits_remark(tables: Tables) -> str:
         moved = [row["distinct"] for row in plain]
         worst = max(plain, key=lambda row: row["spread"])
         said += (
-            f" Spark's own SUM, AVG and VAR_POP of doubles give {min(moved)} to {max(moved)} "
-            f"different tables over {plain[0]['ways']} of these ways, at most "
+            f" Spark's own SUM, AVG and VAR_POP of doubles give {_span(moved)} different tables "
+            f"over {plain[0]['ways']} of these ways, at most "
             f"{power(worst['spread'])} apart ({worst['aggregate']} of {worst['workload']})."
         )
     return said
+
+
+def _span(counts: list[int]) -> str:
+    return " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
 
 
 def _bits_table(tables: Tables) -> Table:
@@ -139,7 +143,7 @@ def _bits_table(tables: Tables) -> Table:
 
 def _ways_note(cases: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
     longest = max(cases.values(), key=len)
-    return "The ways: " + "; ".join(row["way"] for row in longest)
+    return f"The ways: {'; '.join(row['way'] for row in longest)}."
 
 
 def _late_remark(tables: Tables) -> str:
@@ -149,7 +153,7 @@ def _late_remark(tables: Tables) -> str:
     late = max(row["late"] for row in rows)
     of_all = max(row["rows"] for row in rows)
     said = (
-        f"Of {_count(of_all)} rows {_count(late)} came out of order, up to "
+        f"Of {number(of_all)} rows {number(late)} came out of order, up to "
         f"{rows[0]['delay_minutes']} minutes late."
     )
     if enough:
@@ -170,15 +174,15 @@ def _late_remark(tables: Tables) -> str:
 
 def _dropped(rows: Iterable[dict[str, Any]]) -> str:
     counts = sorted({row["dropped"] for row in rows})
-    return " to ".join(_count(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    return " to ".join(number(count) for count in dict.fromkeys((counts[0], counts[-1])))
 
 
 def _late_table(tables: Tables) -> Table:
     rows = [
         [
             row["way"], f"{row['delay_minutes']} min", f"{row['allowed_minutes']} min",
-            _count(row["late"]), _count(row["dropped"]), _count(row["expected"]),
-            _count(row["answers"]), _YES[row["like_batch"]], _YES[row["like_kept"]],
+            number(row["late"]), number(row["dropped"]), number(row["expected"]),
+            number(row["answers"]), _YES[row["like_batch"]], _YES[row["like_kept"]],
         ]
         for row in sorted(
             tables["beyond_late"], key=lambda row: (row["way"], -row["allowed_minutes"])
@@ -189,7 +193,7 @@ def _late_table(tables: Tables) -> Table:
         "as the ordered batch", "as a batch of the rows kept",
     ]  # fmt: skip
     note = "A stream holds a row against the watermark its micro-batch began with, the engine each"
-    return Table("Late rows", header, rows, f"{note} row against the newest before it")
+    return Table("Late rows", header, rows, f"{note} row against the newest before it.")
 
 
 def _taxi_remark(tables: Tables) -> str:
@@ -197,7 +201,7 @@ def _taxi_remark(tables: Tables) -> str:
     months = "one month" if run["months"] == 1 else f"{run['months']} months"
     bits = "the same bits" if run["alike"] else "different bits"
     said = (
-        f"{_count(run['trips'])} taxi trips of {months} give {_count(run['emits'])} hourly emits, "
+        f"{number(run['trips'])} taxi trips of {months} give {number(run['emits'])} hourly emits, "
         f"{bits} on Spark and in process; {run['checked']} of their numbers recomputed in "
         f"fractions differ by {power(run['worst'])} of the aggregate at most."
     )
@@ -219,19 +223,19 @@ def _taxi_remark(tables: Tables) -> str:
 def _taxi_table(tables: Tables) -> Table:
     rows = [
         [
-            row["way"], _count(row["trips"]), _count(row["emits"]), interval(row["seconds"]),
+            row["way"], number(row["trips"]), number(row["emits"]), interval(row["seconds"]),
             power(row["trips"] / row["seconds"].mean), _YES[row["alike"]],
             f"{power(row['worst'])} of {row['checked']}",
         ]
         for row in tables["beyond_taxi"]
     ]  # fmt: skip
     header = ["way", "trips", "emits", "seconds", "trips/s", "bits alike", "worst deviation"]
-    return Table("The months of taxi trips", header, rows, "A week's window, sliding by the hour")
+    note = (
+        "A week's window, sliding by the hour. Worst deviation: of the numbers recomputed in "
+        "fractions, relative to the aggregate."
+    )
+    return Table("The months of taxi trips", header, rows, note)
 
 
 def _signed(dollars: float) -> str:
     return f"{'+' if dollars >= 0 else '−'}${abs(dollars):.2f}"
-
-
-def _count(value: int) -> str:
-    return f"{value:,}" if value < 10**9 else number(value)

@@ -8,19 +8,21 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import ids
 from ids.reproduce.bench import Bench
-from ids.reproduce.beyond import fares
 from ids.reproduce.beyond.digest import digest
-from ids.reproduce.beyond.sessions import session
 from ids.reproduce.beyond.stretches import NAMES
+from ids.reproduce.recount import Recount
 from ids.reproduce.repeated import in_turns
+from ids.reproduce.sessions import CORES, session
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Row, Step
 from ids.reproduce.subject import SUBJECTS
+from ids.reproduce.values import equality, literal, plain, where
 from ids.workloads.manifest import EVENTS
 
 if TYPE_CHECKING:
@@ -31,10 +33,9 @@ __all__ = ["steps", "whole_days"]
 _BOROUGHS, _ELSEWHERE = NAMES[:-1], NAMES[-1]
 _DAYS = 7
 _BUSY = 100  # trips of a day at least; stray clocks leave one or two
-_CORES = 2
-_NAMES = ", ".join(f"'{borough}'" for borough in _BOROUGHS)
+_NAMES = ", ".join(map(literal, _BOROUGHS))
 _CONDITIONS = {
-    **{borough: f"borough = '{borough}'" for borough in _BOROUGHS},
+    **{borough: equality("borough", borough) for borough in _BOROUGHS},
     _ELSEWHERE: f"borough NOT IN ({_NAMES})",
 }
 _ITEMS = ", ".join(
@@ -59,7 +60,7 @@ def _drive(bench: Bench) -> Findings:
     place = bench.library.place("nyc") / EVENTS
     trips = bench.events(SUBJECTS["nyc"])
     emits: dict[str, pa.Table] = {}
-    with session(_CORES) as spark:
+    with session(CORES) as spark:
         contenders: dict[str, Callable[[], object]] = {
             "Spark": lambda: emits.update({"Spark": _on_spark(spark, place)}),
             "in process": lambda: emits.update({"in process": ids.sql(_SCRIPT, trips=place)}),
@@ -124,7 +125,7 @@ def _checked(emits: pa.Table, trips: pa.Table, count: int) -> tuple[int, float]:
         exact = _exact(trips, emit["emit_at"])
         for name, value in exact.items():
             scale = exact["variance" if name == "variance" else "average"]
-            gap = abs(Fraction(emit[name]) - value) / scale if scale else abs(value)
+            gap = abs(Fraction(emit[name]) - value) / (abs(scale) or 1)
             worst, numbers = max(worst, float(gap)), numbers + 1
     return numbers, worst
 
@@ -133,15 +134,14 @@ def _exact(trips: pa.Table, end: datetime) -> dict[str, Any]:
     """One window's numbers from its trips alone."""
     times, kind = trips["event_time"], trips.schema.field("event_time").type
     begin = pa.scalar(end.astimezone(UTC) - timedelta(days=_DAYS), kind)
-    inside = pc.and_(pc.greater(times, begin), pc.less_equal(times, pa.scalar(end, kind)))
-    window = trips.filter(inside)
-    values, boroughs = window["fare_amount"].to_pylist(), window["borough"].to_pylist()
-    parts = {
-        name.lower(): fares.average_part(values, [_lies_in(name, one) for one in boroughs])
-        for name in _CONDITIONS
+    window = trips.filter(
+        pc.and_(pc.greater(times, begin), pc.less_equal(times, pa.scalar(end, kind)))
+    )
+    inside = {name: where(plain(window["borough"]), name) for name in _BOROUGHS}
+    inside[_ELSEWHERE] = ~np.logical_or.reduce(list(inside.values()))
+    truth, rows = Recount(window["fare_amount"].to_numpy(), inside), window.num_rows
+    return {
+        "average": truth.aggregate("AVG", 0, rows),
+        "variance": truth.aggregate("VAR_POP", 0, rows),
+        **{name.lower(): truth.attribution("AVG", name, 0, rows) for name in _CONDITIONS},
     }
-    return {"average": fares.average(values), "variance": fares.variance(values), **parts}
-
-
-def _lies_in(name: str, borough: str) -> bool:
-    return borough not in _BOROUGHS if name == _ELSEWHERE else borough == name

@@ -17,6 +17,7 @@ __all__ = [
     "BETTER",
     "KEY",
     "LONG",
+    "PAPER",
     "UNEXPLAINED",
     "VERDICTS",
     "WARNING",
@@ -47,6 +48,12 @@ LONG = 30
 
 UNEXPLAINED = "no reason is known."
 
+PAPER = (
+    "an Apple M2 Pro (10 cores, 16 GiB), one thread, CPython 3.12.9, NumPy 2.4, Numba 0.66; its "
+    "nyc are yellow taxi trips of January 2024"
+)
+"""What the paper's numbers were made with (§9, Setup, and Table 3)."""
+
 WARNING = (
     "This is a quick run: its sizes are small ones, so that it takes minutes, and its numbers are "
     "not to be held against the paper's. A run without --quick has the paper's sizes."
@@ -58,7 +65,7 @@ def facts(edition: Edition) -> list[tuple[str, str]]:
     told = edition.records
     count, left = len(told), sum(bool(record["skipped"]) for record in told)
     steps = _steps(count) + (f", of which {left} left out" if left else "")
-    sizes = {"full": "full: the paper's own", "quick": "quick: small ones"}
+    sizes = {"full": "full: the paper's own, where it states them", "quick": "quick: small ones"}
     machine = _each(
         told,
         lambda r: f"{r['machine']['cores']} cores, {r['machine']['platform']}",
@@ -67,11 +74,21 @@ def facts(edition: Edition) -> list[tuple[str, str]]:
         ("Sizes", sizes.get(edition.size, edition.size)),
         ("Measured in", f"{_span(sum(record['seconds'] for record in told))}, {steps}"),
         ("Machine", machine),
+        ("The paper's", PAPER),
+        ("Trips of nyc", _trips(told)),
         ("Load before a step", _loads([record["machine"]["load_before"] for record in told])),
         ("Python", _each(told, lambda r: r["machine"]["python"])),
         ("Versions", _versions(told)),
         ("Commit", _each(told, lambda r: _commit(r["commit"]))),
     ]
+
+
+def _trips(told: Sequence[Record]) -> str:
+    """The files of trips, the first and the last by name."""
+    files = sorted({name for record in told for name in record.get("trips", ())})
+    if len(files) < 3:
+        return ", ".join(files) or "none"
+    return f"{len(files)} files, {files[0]} to {files[-1]}"
 
 
 def tallies(edition: Edition) -> list[tuple[Chapter, list[int]]]:
@@ -90,7 +107,10 @@ def verdict(edition: Edition) -> str:
         f"{better} of {judged} numbers are better than the paper's, {equal} equal, {worse} worse."
     )
     if neither:
-        said += f" {neither} have no verdict: not measured here, or of a method that is not ours."
+        said += (
+            f" {neither} have no verdict: not measured here, of a method that is not ours, or of "
+            "quantities that are not alike."
+        )
     return said
 
 

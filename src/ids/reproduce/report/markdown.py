@@ -15,6 +15,7 @@ from ids.reproduce.report.facts import (
     BETTER,
     KEY,
     LONG,
+    PAPER,
     VERDICTS,
     WARNING,
     facts,
@@ -52,7 +53,7 @@ def _head(edition: Edition, place: PurePosixPath) -> str:
         f"This file is generated from the records in [{place / 'records'}]({place / 'records'}) by "
         "`ids reproduce --out DIR`; every number and figure in it is read from them. Made with: "
         f"{_text(told['Machine'])}; Python {_text(told['Python'])}; {_text(told['Versions'])}; "
-        f"commit {_text(told['Commit'])}."
+        f"commit {_text(told['Commit'])}. The paper's numbers: {_text(PAPER)}."
     )
 
 

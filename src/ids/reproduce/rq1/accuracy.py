@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ids.reproduce.recount import Recount
 from ids.reproduce.step import Row
 
 __all__ = ["Worst", "relative"]
@@ -41,6 +42,13 @@ class Worst:
         self.absolute = max(self.absolute, error)
         self.relative = max(self.relative, relative(given, exact, whole))
         self.units = max(self.units, error / (_HALF_ULP * magnitude) if magnitude else error)
+
+    def judge(self, given: float, truth: Recount, asked: tuple[str, str, int, int]) -> None:
+        """An answer to (game, predicate, first row, last row), beside the recounted one."""
+        game, _, first, last = asked
+        share, lift = truth.parts(*asked)
+        magnitude = float(abs(share) + abs(lift))
+        self.see(given, share + lift, truth.aggregate(game, first, last), magnitude)
 
     def row(self) -> Row:
         """As findings."""

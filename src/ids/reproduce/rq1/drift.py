@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 import ids
 from ids.reproduce.bench import Bench
-from ids.reproduce.rq1.enumeration import whole_numbers
-from ids.reproduce.step import Findings, Row
+from ids.reproduce.recount import Recount
+from ids.reproduce.size import Size
+from ids.reproduce.step import Findings, Row, Step
 
-__all__ = ["STATES", "STREAMS", "WINDOW", "drift", "drift_along", "moments", "trace"]
+__all__ = ["STATES", "STREAMS", "WINDOW", "drift", "moments", "steps", "trace"]
 
 Floats = npt.NDArray[np.float64]
 Answer = tuple[float, float]
@@ -31,7 +33,16 @@ STREAMS = {"stress": 1e9, "spikes": 50.0}
 _EVERY = 5_000  # one row in so many is a spike
 
 
-def drift_along(bench: Bench, stream: str) -> Findings:
+def steps(size: Size) -> list[Step]:
+    """One for each stream."""
+    does, about = "running sums over a long stream", size.of(quick=0.3, full=5.0)
+    return [
+        Step(f"rq1-drift-{stream}", f"{does}, {stream}", about, partial(_work, stream=stream))
+        for stream in STREAMS
+    ]
+
+
+def _work(bench: Bench, stream: str) -> Findings:
     """The relative errors of every state along a stream."""
     slides = bench.size.of(quick=30_000, full=1_000_000)
     rows: list[Row] = [
@@ -68,11 +79,11 @@ def trace(
 ) -> dict[str, dict[int, Answer]]:
     """Relative errors of AVG and VAR_POP after each of these numbers of slides, by state."""
     values = _values(stream, WINDOW + slides)
-    exact = {each: _exact(values[each : each + WINDOW].tolist()) for each in at}
+    truth = {each: Recount(values[each : each + WINDOW], {}) for each in at}
     errors: dict[str, dict[int, Answer]] = {}
     for label, answers in STATES.items():
         given = zip(at, answers(values, STREAMS[stream], at), strict=True)
-        errors[label] = {slid: _off(answer, exact[slid]) for slid, answer in given}
+        errors[label] = {slid: _off(answer, truth[slid]) for slid, answer in given}
         said(len(errors) / len(STATES))
     return errors
 
@@ -86,16 +97,10 @@ def _values(stream: str, rows: int) -> Floats:
     return values
 
 
-def _off(given: Answer, exact: tuple[Fraction, Fraction]) -> Answer:
+def _off(given: Answer, truth: Recount) -> Answer:
+    exact = (truth.aggregate(game, 0, WINDOW) for game in ("AVG", "VAR_POP"))
     average, variance = (float(abs(Fraction(g) - e) / e) for g, e in zip(given, exact, strict=True))
     return average, variance
-
-
-def _exact(values: list[float]) -> tuple[Fraction, Fraction]:
-    scale, whole = whole_numbers(values)
-    total, N = sum(whole), len(whole)
-    squared = sum((N * y - total) ** 2 for y in whole)
-    return Fraction(total, N * scale), Fraction(squared, N**3 * scale**2)
 
 
 def _moves(values: Floats, centre: float) -> Iterator[tuple[float, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -10,24 +11,35 @@ import pyarrow as pa
 
 import ids
 from ids.reproduce.bench import Bench
+from ids.reproduce.engines import registering
+from ids.reproduce.recount import CLOSED, Recount
 from ids.reproduce.rq1.accuracy import Worst
-from ids.reproduce.rq1.recount import CLOSED, Recount
 from ids.reproduce.rq1.slides import slides_of
-from ids.reproduce.rq1.watched import NAMES, WINDOW, Watched, ask, watched
-from ids.reproduce.step import Findings, Row
-from ids.reproduce.subject import Subject
+from ids.reproduce.rq1.stream import NAMES, WINDOW, Watched, ask, watched
+from ids.reproduce.size import Size
+from ids.reproduce.step import Findings, Row, Step
+from ids.reproduce.subject import SUBJECTS, Subject
 
-__all__ = ["emit_and_compare", "script"]
+__all__ = ["compared", "script", "steps"]
 
 
-def emit_and_compare(bench: Bench, subject: Subject) -> Findings:
+def steps(size: Size) -> list[Step]:
+    """One for each workload."""
+    does, about = "an emit at every slide", size.of(quick=0.8, full=10.0)
+    return [
+        Step(f"rq1-emits-{name}", f"{does}, {name}", about, partial(compared, subject=one), (name,))
+        for name, one in SUBJECTS.items()
+    ]
+
+
+def compared(bench: Bench, subject: Subject) -> Findings:
     """Every slide's emit by ``ids.sql``; bits against a filled engine, values against the truth."""
     slides = slides_of(bench)
     watch = watched(bench, subject, WINDOW + slides)
     emits = ids.sql(script(watch), events=watch.rows)
     bench.said(0.6)
-    compared = _spread(slides, bench.size.of(quick=20, full=120))
-    differing = _recomputed(watch, emits, compared)
+    moments = _spread(slides, bench.size.of(quick=20, full=120))
+    differing = _recomputed(watch, emits, moments)
     bench.said(0.8)
     worst = _held(watch, emits, _spread(slides, bench.size.of(quick=100, full=2_000)))
     facts: Row = {"workload": subject.workload, "slides": slides, "emits": emits.num_rows}
@@ -35,7 +47,7 @@ def emit_and_compare(bench: Bench, subject: Subject) -> Findings:
         {
             **facts,
             "game": game,
-            "questions": len(compared) * len(NAMES),
+            "questions": len(moments) * len(NAMES),
             "differing": differing[game],
             "exact": worst[game].relative,
             "units": worst[game].units,
@@ -48,10 +60,6 @@ def emit_and_compare(bench: Bench, subject: Subject) -> Findings:
 
 def script(watch: Watched) -> str:
     """Attribution and SHAPLEY_DELTA of every game and predicate, at every row."""
-    registered = "".join(
-        f"REGISTER PREDICATE {name} AS ({condition}) ON events;\n"
-        for name, condition in watch.conditions.items()
-    )
     items = ",\n".join(
         f"SHAPLEY_ATTRIBUTE({game}({watch.value}), {name}) AS {game}_{name},\n"
         f"SHAPLEY_DELTA({game}({watch.value}), {name}) AS {game}_{name}_delta"
@@ -59,7 +67,8 @@ def script(watch: Watched) -> str:
         for name in NAMES
     )
     frame = f"ORDER BY event_time ROWS {WINDOW} PRECEDING SLIDE 1 ROWS"
-    return f"{registered}SELECT {items}\nFROM events WINDOW w AS ({frame}) EMIT CHANGES"
+    registered = registering(watch.conditions, "events")
+    return f"{registered}\nSELECT {items}\nFROM events WINDOW w AS ({frame}) EMIT CHANGES"
 
 
 def _recomputed(watch: Watched, emits: pa.Table, moments: list[int]) -> dict[str, int]:
@@ -81,7 +90,7 @@ def _held(watch: Watched, emits: pa.Table, moments: list[int]) -> dict[str, Wors
         column = emits[f"{game}_{name}"].to_numpy()
         for last in moments:
             given = float(column[last - 1])
-            truth.judge(worst[game], given, (game, name, last - WINDOW, last))
+            worst[game].judge(given, truth, (game, name, last - WINDOW, last))
     return worst
 
 

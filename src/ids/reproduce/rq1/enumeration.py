@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import factorial, lcm
+from math import factorial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["GAMES", "shapley_values", "whole_numbers", "worth"]
+from ids.reproduce.recount import whole_numbers
+
+__all__ = ["GAMES", "shapley_values", "worth"]
 
 GAMES = ("SUM", "COUNT", "AVG", "VAR_POP", "VAR_SAMP", "M3", "M4")
 _DEGREE = {"SUM": 1, "COUNT": 0, "AVG": 1, "VAR_POP": 2, "VAR_SAMP": 2, "M3": 3, "M4": 4}
@@ -54,13 +56,6 @@ def worth(game: str, ys: Sequence[float]) -> Fraction:
     everyone = np.ones((1, len(ys)), bool)
     numerator: int = _numerators(game, everyone, whole)[0]
     return Fraction(numerator, _denominator(game, len(ys)) * int(scale ** _DEGREE[game]))
-
-
-def whole_numbers(ys: Sequence[float]) -> tuple[int, list[int]]:
-    """``scale`` and the values times ``scale``, all of them whole: a double is a fraction."""
-    exact = [Fraction(y) for y in ys]
-    scale = lcm(*(y.denominator for y in exact))
-    return scale, [int(y * scale) for y in exact]
 
 
 def _numerators(game: str, member: Masks, whole: Sequence[int]) -> Objects:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ids.reproduce.chapter import Figure, Tables
-from ids.reproduce.drawing import GREY, OURS, STYLES, canvas, label_line
+from ids.reproduce.drawing import GREY, OURS, STYLES, canvas, label_lines
 from ids.reproduce.rq1 import paper
-from ids.reproduce.rq1.found import ERRORS, Found
+from ids.reproduce.rq1.findings import ERRORS, Found
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["FIGURES", "draw_drift", "draw_errors"]
+__all__ = ["FIGURES"]
 
 _FLOOR = 2.0**-53
 _NAMES = {
@@ -30,7 +30,7 @@ _TITLES = {
 }
 
 
-def draw_errors(tables: Tables) -> Drawing:
+def _draw_errors(tables: Tables) -> Drawing:
     """A panel for each column of the paper's table, a line for each game, a dot for each of us."""
     found = Found(tables)
     drawing, panels = canvas(len(ERRORS), height=2.2, sharey=True)
@@ -69,22 +69,26 @@ def draw_errors(tables: Tables) -> Drawing:
     return drawing
 
 
-def draw_drift(tables: Tables) -> Drawing:
+def _draw_drift(tables: Tables) -> Drawing:
     """The relative error of VAR_POP against slides, on the two streams."""
     rows = tables["rq1_drift"]
     streams = [s for s in ("stress", "spikes") if any(row["stream"] == s for row in rows)]
     drawing, panels = canvas(len(streams), height=2.7, sharey=True)
     titles = {"stress": "stress: mean 10⁹, deviation 10⁻³", "spikes": "spikes come and go"}
+    ends = []
     for stream, axes in zip(streams, panels, strict=True):
-        _draw_stream([row for row in rows if row["stream"] == stream], axes)
+        ends.append(_draw_stream([row for row in rows if row["stream"] == stream], axes))
         axes.set_title(titles[stream])
         axes.set_xlabel("slides of one row")
     panels[0].set_ylabel("relative error of VAR_POP")
+    for axes, lines in zip(panels, ends, strict=True):
+        label_lines(axes, lines)
     return drawing
 
 
-def _draw_stream(rows: list[dict[str, Any]], axes: Axes) -> None:
-    last: dict[str, float] = {}
+def _draw_stream(rows: list[dict[str, Any]], axes: Axes) -> list[tuple[float, float, str, str]]:
+    """A line for each state; where each ends, its name and its colour."""
+    ends = []
     end = max(row["slides"] for row in rows)
     for state, style in zip(_NAMES, STYLES, strict=False):
         mine = sorted((r["slides"], r["var_pop"]) for r in rows if r["state"] == state)
@@ -92,36 +96,27 @@ def _draw_stream(rows: list[dict[str, Any]], axes: Axes) -> None:
         if ys:
             front = 3 if state == "IDS" else 2
             axes.plot([x for x, _ in mine], ys, markersize=2.8, zorder=front, **style)
-            last[state] = ys[-1]
-    colours = dict(zip(_NAMES, (style["color"] for style in STYLES), strict=False))
-    for state, y in _apart(last).items():
-        label_line(axes, end, y, _NAMES[state], color=colours[state])
+            ends.append((end, ys[-1], _NAMES[state], style["color"]))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(1e-19, 1e12)
     axes.set_yticks([10.0**k for k in range(-16, 13, 4)])
     axes.set_xticks([10.0**k for k in range(1, 7) if 10**k <= end])
     axes.minorticks_off()
-    axes.axhline(_FLOOR, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
+    first = min(row["slides"] for row in rows)
+    axes.hlines(_FLOOR, first, end, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
     axes.set_xlim(right=end * 40)
-
-
-def _apart(ys: dict[str, float]) -> dict[str, float]:
-    """Where the names stand: from the lowest up, so far apart that they do not overlap."""
-    placed: dict[str, float] = {}
-    below = 0.0
-    for state, y in sorted(ys.items(), key=lambda each: (each[1], each[0] != "IDS")):
-        below = placed[state] = max(y, below * 10**2.4)
-    return placed
+    return ends
 
 
 FIGURES = (
     Figure(
         "rq1-errors",
-        "The paper's table of errors as dots. The dotted line is 2⁻⁵³, half a unit in the last "
-        "place of a double. A delta error of 0: kept by deltas or recomputed, the same bits.",
+        "The paper's Table 4 as dots: no delta error is left, for attributions kept by deltas have "
+        "the bits of recomputed ones. The other errors are roundings. Dotted: 2⁻⁵³, half a unit in "
+        "the last place of a double.",
         ("rq1_enumeration", "rq1_deltas"),
-        draw_errors,
+        _draw_errors,
     ),
     Figure(
         "rq1-drift",
@@ -129,6 +124,6 @@ FIGURES = (
         "lose a variance beside a large mean, or after one spike; exact sums stay at the last "
         "rounding (dotted: 2⁻⁵³). Compensated sums are centred, too.",
         ("rq1_drift",),
-        draw_drift,
+        _draw_drift,
     ),
 )

@@ -13,9 +13,10 @@ import ids
 from ids.reproduce.bench import Bench
 from ids.reproduce.rq1.accuracy import Worst
 from ids.reproduce.rq1.enumeration import GAMES, shapley_values, worth
-from ids.reproduce.step import Findings
+from ids.reproduce.size import Size
+from ids.reproduce.step import Findings, Step
 
-__all__ = ["KINDS", "LARGEST", "STRESS", "Window", "answers", "enumerate_and_compare", "windows"]
+__all__ = ["KINDS", "STRESS", "Window", "answers", "compare", "steps", "windows"]
 
 Floats = npt.NDArray[np.float64]
 LARGEST = 12
@@ -46,7 +47,14 @@ class Window(NamedTuple):
     before: Floats
 
 
-def enumerate_and_compare(bench: Bench) -> Findings:
+def steps(size: Size) -> list[Step]:
+    """One, of all windows."""
+    about = size.of(quick=3.5, full=16.0)
+    does = f"every coalition of windows up to N = {LARGEST}"
+    return [Step("rq1-enumeration", does, about, _work)]
+
+
+def _work(bench: Bench) -> Findings:
     """Every window of the regression by the engine and by the definition, per game and kind."""
     worst = {(game, kind): Worst() for game in GAMES for kind in KINDS}
     drawn = list(windows(bench.rng("rq1-enumeration"), bench.size.of(quick=1, full=5)))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
-import subprocess
-import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 import ids
-from ids.errors import CheckpointError
 from ids.reproduce.bench import Bench
+from ids.reproduce.processes import said_by
+from ids.reproduce.recount import CLOSED, Recount
 from ids.reproduce.rq1.accuracy import Worst
 from ids.reproduce.rq1.enumeration import GAMES
-from ids.reproduce.rq1.recount import CLOSED, Recount
-from ids.reproduce.rq1.watched import (
+from ids.reproduce.rq1.stream import (
     ATOMS,
     COMBINATIONS,
     NAMES,
@@ -27,10 +25,11 @@ from ids.reproduce.rq1.watched import (
     ask,
     watched,
 )
-from ids.reproduce.step import Findings, Row
-from ids.reproduce.subject import Subject
+from ids.reproduce.size import Size
+from ids.reproduce.step import Findings, Row, Step
+from ids.reproduce.subject import SUBJECTS, Subject
 
-__all__ = ["ASKED", "Seen", "batches", "gone_on", "slide_and_compare", "slides_of"]
+__all__ = ["ASKED", "Seen", "batches", "gone_on", "slides_of", "steps"]
 
 ASKED = (*NAMES, *COMBINATIONS)
 _SIZES = (1, 1, 2, 5, 10, 50, 100, 200)
@@ -88,7 +87,16 @@ def slides_of(bench: Bench) -> int:
     return bench.size.of(quick=5_000, full=300_000)
 
 
-def slide_and_compare(bench: Bench, subject: Subject) -> Findings:
+def steps(size: Size) -> list[Step]:
+    """One for each workload."""
+    does, about = "deltas against recomputation", size.of(quick=3.0, full=14.0)
+    return [
+        Step(f"rq1-slides-{name}", f"{does}, {name}", about, partial(_work, subject=one), (name,))
+        for name, one in SUBJECTS.items()
+    ]
+
+
+def _work(bench: Bench, subject: Subject) -> Findings:
     """A workload's replay: check points all along, a checkpoint in the middle, the end."""
     slides = slides_of(bench)
     watch = watched(bench, subject, WINDOW + slides)
@@ -138,7 +146,7 @@ def _check(
     for (game, predicate), value in ask(engine, GAMES, ASKED).items():
         seen[game].equality(value, wanted[game, predicate])
         if game in CLOSED:
-            truth.judge(seen[game].worst, value, (game, predicate, first, last))
+            seen[game].worst.judge(value, truth, (game, predicate, first, last))
     for game in GAMES:
         seen[game].efficiency(engine, game)
 
@@ -148,12 +156,8 @@ def gone_on(checkpoint: Path, rows: pa.Table, scratch: Path) -> Answers:
     path = scratch / "remaining.arrow"
     with pa.ipc.new_file(path, rows.schema) as file:
         file.write_table(rows)
-    command = [sys.executable, "-m", "ids.reproduce.rq1.going_on", str(checkpoint), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = done.stderr.strip().rpartition("\n")[2]
-        raise CheckpointError(f"the process that was to go on from {checkpoint} failed: {said}")
-    return {(game, predicate): value for game, predicate, value in json.loads(done.stdout)}
+    answers = said_by("ids.reproduce.rq1.restoring", checkpoint, path)
+    return {(game, predicate): value for game, predicate, value in answers}
 
 
 def _survived(facts: Row, half: int, ended: Answers, restored: Answers, engine: ids.Engine) -> Row:

@@ -1,7 +1,7 @@
 """RQ2: incremental throughput and attribution latency."""
 
 from ids.reproduce.chapter import Chapter
-from ids.reproduce.rq2 import alternatives, latency, literally, on_spark, throughput
+from ids.reproduce.rq2 import algorithm1, alternatives, latency, on_spark, throughput
 from ids.reproduce.rq2.figures import FIGURES
 from ids.reproduce.rq2.showing import show
 from ids.reproduce.size import Size
@@ -11,8 +11,8 @@ __all__ = ["CHAPTER"]
 
 
 def _steps(size: Size) -> list[Step]:
-    rooms = (throughput, literally, alternatives, on_spark, latency)
-    return [step for room in rooms for step in room.steps(size)]
+    parts = (throughput, algorithm1, alternatives, on_spark, latency)
+    return [step for part in parts for step in part.steps(size)]
 
 
 CHAPTER = Chapter(

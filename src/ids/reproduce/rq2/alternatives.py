@@ -14,16 +14,17 @@ import pyarrow as pa
 import ids
 from ids.reproduce.baselines import duckdb_window, pandas_rolling, polars_rolling
 from ids.reproduce.bench import Bench
+from ids.reproduce.engines import registering
 from ids.reproduce.repeated import Repeated, in_turns
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Row, Step
-from ids.reproduce.subject import SUBJECTS
+from ids.reproduce.subject import REGIONS, SUBJECTS
+from ids.reproduce.values import equality
 
-__all__ = ["FRAMED", "OURS", "REGIONS", "compared", "contenders", "events", "script", "steps"]
+__all__ = ["FRAMED", "OURS", "compared", "contenders", "events", "script", "steps"]
 
 OURS = "IDS"
 FRAMED = "DuckDB, window frame"
-REGIONS = ["EU-West", "US-East", "AP-South", "SA-East"]
 
 
 def steps(size: Size) -> list[Step]:
@@ -46,7 +47,7 @@ def _work(bench: Bench) -> Findings:
     ours, *others = work
     answer = work[ours]()
     for label in others:
-        _agree(label, work[label](), answer)
+        _refuse_other_answers(label, work[label](), answer)
     took = in_turns(work, bench.size.repetitions)
     bench.said(1.0)
     return {"rq2_alternatives": compared(took, OURS, rows, window)}
@@ -68,16 +69,13 @@ def contenders(
 
 def script(regions: Sequence[str], window: int) -> str:
     """The query in the language of IDS."""
-    registered = "\n".join(
-        f"REGISTER PREDICATE r{k} AS (region = '{region}') ON server_events;"
-        for k, region in enumerate(regions)
-    )
+    conditions = {f"r{k}": equality("region", region) for k, region in enumerate(regions)}
     items = ",\n  ".join(
         f"SHAPLEY_ATTRIBUTE(AVG(latency), r{k} WITH (SHARE, LIFT)) AS value_{k}"
         for k in range(len(regions))
     )
     return (
-        f"{registered}\nSELECT {items}\nFROM server_events\n"
+        f"{registering(conditions, 'server_events')}\nSELECT {items}\nFROM server_events\n"
         f"WINDOW w AS (ORDER BY event_time ROWS {window} PRECEDING)\nEMIT CHANGES;"
     )
 
@@ -109,8 +107,8 @@ def compared(times: Mapping[str, Repeated], ours: str, rows: int, window: int) -
     ]
 
 
-def _agree(label: str, answer: object, ours: object) -> None:
-    """Refuse to time what does not give our answers."""
+def _refuse_other_answers(label: str, answer: object, ours: object) -> None:
+    """Stop where one does not give our answers: it is not to be timed."""
     assert isinstance(ours, pa.Table)
     assert isinstance(answer, dict)
     for k in range(len(REGIONS)):

@@ -125,9 +125,9 @@ FIGURES = (
     ),
     Figure(
         "rq2-alternatives",
-        "The paper's query, AVG of four regions and an emit at every row, by what a user would "
-        "pick instead. Starred: on fewer rows, see the table; Spark's window functions give sums "
-        "only, no attribution.",
+        "The paper's Listing 1, with four regions and an emit at every row, by IDS and by what a "
+        "user would pick instead. Starred: on fewer rows, see the table; Spark's window functions "
+        "give sums only, no attribution.",
         ("rq2_alternatives",),
         _alternatives,
     ),

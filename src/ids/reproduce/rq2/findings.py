@@ -20,16 +20,16 @@ def cells(tables: Tables, **equal: object) -> list[Row]:
 
 
 def only(rows: list[Row], column: str) -> float | None:
-    """The mean of a quantity in the one row there is, or the only one that was measured."""
+    """The median of a quantity in the one row there is, or the only one that was measured."""
     if not rows:
         return None
     value = rows[0][column]
-    return value.mean if isinstance(value, Repeated) else float(value)
+    return value.median if isinstance(value, Repeated) else float(value)
 
 
 def overall(tables: Tables, step: int, kept: str = ATOMS) -> float | None:
     """The median of the tuples a second over all window sizes, predicates and games."""
-    found = [row["ids_tuples_s"].mean for row in cells(tables, step=step, kept=kept)]
+    found = [row["ids_tuples_s"].median for row in cells(tables, step=step, kept=kept)]
     return median(found) if found else None
 
 

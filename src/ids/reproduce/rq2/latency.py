@@ -1,8 +1,9 @@
 """What a question to a running engine costs: p50 and p99, through the Python API.
 
-Two readings. *After a slide*: each question follows a row that came, so nothing is remembered and
-the caches hold the slide's data. *Unchanged window*: the question is asked again and again. Beside
-it the bare closed form as a Python function of six floats, which knows no engine at all.
+Three readings. *Computed anew*: the question is asked again and again, the answer forgotten each
+time. *After a slide*: each question follows a row that came, so the caches hold the slide's data.
+*Remembered*: the window stands still, and the engine knows the answer. Beside them the bare closed
+form as a Python function of six floats, which knows no engine at all.
 """
 
 from __future__ import annotations
@@ -11,46 +12,31 @@ import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import cycle
-from time import perf_counter
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 import ids
+from ids.reproduce.asking import Percentiles, after_slides, in_a_row
 from ids.reproduce.bench import Bench
+from ids.reproduce.engines import registered
 from ids.reproduce.repeated import Repeated
 from ids.reproduce.rq2.stream import PREDICATES
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Step
 from ids.reproduce.subject import SUBJECTS
+from ids.reproduce.values import equality
 
-__all__ = [
-    "AFTER",
-    "AGAIN",
-    "BARE",
-    "SIX",
-    "Percentiles",
-    "after_slides",
-    "bare",
-    "in_a_row",
-    "steps",
-]
+__all__ = ["AFTER", "AGAIN", "ANEW", "BARE", "SIX", "bare", "steps"]
 
+ANEW = "computed anew"
 AFTER = "after a slide"
-AGAIN = "unchanged window"
+AGAIN = "remembered"
 BARE = "bare function"
 
 _GAMMA = 0.5772156649015329
 _WINDOW = 10_000
 SIX = (1e4, 5e5, 3e7, 1250.0, 7e4, 4e6)  # N, A, B, m, A_P, B_P
-
-
-class Percentiles(NamedTuple):
-    """Of many questions, in µs."""
-
-    p50: float
-    p99: float
 
 
 def bare(n: float, a: float, _b: float, m: float, a_p: float, _b_p: float) -> tuple[float, ...]:
@@ -61,39 +47,6 @@ def bare(n: float, a: float, _b: float, m: float, a_p: float, _b_p: float) -> tu
     share = m / n * mean
     lift = h / k * (a_p - m * mean)
     return share + lift, share, lift
-
-
-def after_slides(
-    engine: ids.Engine,
-    batches: Iterable[object],
-    work: Callable[[], object],
-    times: int = 2_000,
-) -> Percentiles:
-    """Each question follows a slide; only the question is on the clock."""
-    work()
-    spent = []
-    for _, batch in zip(range(times), batches, strict=False):
-        engine.ingest(batch)
-        start = perf_counter()
-        work()
-        spent.append(perf_counter() - start)
-    return _of(spent)
-
-
-def in_a_row(work: Callable[[], object], times: int = 20_000) -> Percentiles:
-    """The same question in a window that does not move."""
-    work()
-    spent = []
-    for _ in range(times):
-        start = perf_counter()
-        work()
-        spent.append(perf_counter() - start)
-    return _of(spent)
-
-
-def _of(spent: list[float]) -> Percentiles:
-    p50, p99 = np.percentile(np.array(spent) * 1e6, [50, 99])
-    return Percentiles(float(p50), float(p99))
 
 
 def steps(size: Size) -> list[Step]:
@@ -113,10 +66,12 @@ def _work(bench: Bench) -> Findings:
     slides = bench.size.of(quick=300, full=1_000)
     table = bench.events(SUBJECTS["synthetic"], _WINDOW + slides)
     asked = [each for count in PREDICATES for each in _asked(table, count)]
-    found: list[dict[str, list[Percentiles]]] = [{AFTER: [], AGAIN: []} for _ in asked]
+    found: list[dict[str, list[Percentiles]]] = [{ANEW: [], AFTER: [], AGAIN: []} for _ in asked]
     for repetition in range(bench.size.repetitions):
         for one, spent in zip(asked, found, strict=True):
             spent[AFTER].append(after_slides(one.engine, one.batches, one.work, slides))
+            forget = one.engine._questions.slid  # as a slide has it, without the slide
+            spent[ANEW].append(in_a_row(one.work, 10 * slides, forget))
             spent[AGAIN].append(in_a_row(one.work, 10 * slides))
         bench.said((repetition + 1) / bench.size.repetitions)
     return {
@@ -129,7 +84,7 @@ def _work(bench: Bench) -> Findings:
                 "p50": Repeated.of(p.p50 for p in spent[reading]),
                 "p99": Repeated.of(p.p99 for p in spent[reading]),
             }
-            for reading in (AFTER, AGAIN)
+            for reading in (ANEW, AFTER, AGAIN)
             for one, spent in zip(asked, found, strict=True)
         ]
     }
@@ -148,9 +103,8 @@ class _Asked(NamedTuple):
 
 def _asked(table: pa.Table, count: int) -> list[_Asked]:
     """Both paths to one engine; where four are registered, also the bare function after slides."""
-    engine = ids.Engine(window=ids.CountWindow(_WINDOW), value="latency")
-    for k, (column, value) in enumerate(PREDICATES[count]):
-        engine.register(f"p{k}", f"{column} = '{value}'")
+    conditions = {f"p{k}": equality(*test) for k, test in enumerate(PREDICATES[count])}
+    engine = registered(ids.Engine(ids.CountWindow(_WINDOW), "latency"), conditions)
     rows = table.to_pydict()
     columns = {column for column, _ in PREDICATES[count]} | {"latency"}
     engine.ingest({name: rows[name][:_WINDOW] for name in columns})

@@ -19,19 +19,19 @@ import ids
 from ids.reproduce.bench import Bench
 from ids.reproduce.repeated import in_turns
 from ids.reproduce.rq2 import alternatives
+from ids.reproduce.sessions import CORES, session, to_nowhere
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Step
+from ids.reproduce.subject import REGIONS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 __all__ = ["FUNCTIONS", "IN_PROCESS", "SPARK_SQL", "steps"]
 
 FUNCTIONS = "Spark, window functions"
 SPARK_SQL = "IDS on Spark"
 IN_PROCESS = "IDS, the same few rows"
-
-_CORES = 2
 
 
 def steps(size: Size) -> list[Step]:
@@ -49,46 +49,34 @@ def steps(size: Size) -> list[Step]:
 
 def _work(bench: Bench) -> Findings:
     from ids.reproduce.baselines.spark_groupby import rows_window
-    from ids.spark.failures import translated
-    from ids.spark.session import local_session
 
     window = bench.size.of(quick=1_000, full=10_000)
     rows = bench.size.of(quick=5_000, full=15_000)
     table = alternatives.events(bench, rows).select(["event_time", "region", "latency"])
     path = bench.scratch / "events.parquet"
     pq.write_table(table, path)
-    query = alternatives.script(alternatives.REGIONS, window)
-    with translated():
-        spark = local_session(f"local[{_CORES}]")
-        try:
-            _agree(spark, str(path))
-            frame = spark.read.parquet(str(path)).coalesce(1).cache()
-            frame.count()
-            work: dict[str, Callable[[], object]] = {
-                IN_PROCESS: partial(ids.sql, query, server_events=table),
-                FUNCTIONS: lambda: _run(rows_window(frame, window, alternatives.REGIONS)),
-                SPARK_SQL: lambda: _run(ids.spark.sql(query, server_events=frame)),
-            }
-            took = in_turns(work, bench.size.repetitions)
-        finally:
-            spark.stop()
+    query = alternatives.script(REGIONS, window)
+    with session(CORES) as spark:
+        _refuse_other_sums(spark, str(path))
+        frame = spark.read.parquet(str(path)).coalesce(1).cache()
+        frame.count()
+        work: dict[str, Callable[[], object]] = {
+            IN_PROCESS: partial(ids.sql, query, server_events=table),
+            FUNCTIONS: lambda: to_nowhere(rows_window(frame, window, REGIONS)),
+            SPARK_SQL: lambda: to_nowhere(ids.spark.sql(query, server_events=frame)),
+        }
+        took = in_turns(work, bench.size.repetitions)
     return {"rq2_alternatives": alternatives.compared(took, IN_PROCESS, rows, window)}
 
 
-def _run(data: DataFrame) -> None:
-    data.write.format("noop").mode("overwrite").save()
-
-
-def _agree(spark: SparkSession, path: str) -> None:
-    """On a few rows Spark's sums are those that our answers are made of."""
+def _refuse_other_sums(spark: SparkSession, path: str) -> None:
+    """Stop unless on a few rows Spark's sums are those that our answers are made of."""
     from ids.reproduce.baselines.spark_groupby import rows_window
 
     few, window = spark.read.parquet(path).orderBy("event_time").limit(400), 100
-    sums = (
-        rows_window(few, window, alternatives.REGIONS).orderBy("event_time").toArrow().to_pandas()
-    )
-    query = alternatives.script(alternatives.REGIONS, window)
+    sums = rows_window(few, window, REGIONS).orderBy("event_time").toArrow().to_pandas()
+    query = alternatives.script(REGIONS, window)
     ours = ids.spark.sql(query, server_events=few).orderBy("emit_at").toArrow().to_pandas()
-    for k in range(len(alternatives.REGIONS)):
+    for k in range(len(REGIONS)):
         share = sums[f"n{k + 1}"] * sums["a0"] / sums["n0"] ** 2
         np.testing.assert_allclose(ours[f"value_{k}_share"], share, rtol=1e-9)

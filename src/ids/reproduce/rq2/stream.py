@@ -14,6 +14,7 @@ from ids.model.expression import Column, Comparison, Expression, Literal
 from ids.model.scale import Scale
 from ids.model.table import ColumnData, Kind, Table
 from ids.predicates.refinement import Refinement
+from ids.reproduce.subject import REGIONS
 from ids.state.scaling import cut_column, fit_column
 
 __all__ = ["PREDICATES", "Prepared", "Stream", "Test", "equals"]
@@ -21,8 +22,7 @@ __all__ = ["PREDICATES", "Prepared", "Stream", "Test", "equals"]
 Test = tuple[str, str]
 """An attribute and the value it must have."""
 
-_REGIONS = ("EU-West", "US-East", "AP-South", "SA-East")
-_SEEN: list[Test] = [("region", region) for region in _REGIONS]
+_SEEN: list[Test] = [("region", region) for region in REGIONS]
 _SEEN += [("endpoint", "/search"), ("endpoint", "/feed")]
 
 

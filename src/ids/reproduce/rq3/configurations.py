@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import ids
+from ids.reproduce.engines import registered
 
 __all__ = [
     "CONFIGURATIONS",
@@ -75,9 +76,7 @@ class Configuration:
             index=INDEXED if self.indexed else (),
             sampling=self.sampling,
         )
-        for name, condition in PREDICATES.items():
-            made.register(name, condition)
-        return made
+        return registered(made, PREDICATES)
 
 
 CONFIGURATIONS = {

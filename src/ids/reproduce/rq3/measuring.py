@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import Any
 
-from ids.errors import SourceError
 from ids.reproduce.bench import Bench
+from ids.reproduce.processes import said_by
 from ids.reproduce.rq3.analytic import ATOMS, analytic
 from ids.reproduce.rq3.configurations import CONFIGURATIONS, PREDICATES, Configuration
 from ids.reproduce.size import Size
@@ -49,11 +46,7 @@ def _work(bench: Bench, window: int) -> Findings:
 
 def _measured(key: str, window: int) -> dict[str, int]:
     """What the process says, in bytes."""
-    command = [sys.executable, "-m", "ids.reproduce.rq3.child", key, str(window)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SourceError(f"{' '.join(command)} failed:\n{done.stderr[-2_000:]}")
-    said: dict[str, int] = json.loads(done.stdout)
+    said: dict[str, int] = said_by("ids.reproduce.rq3.child", key, window)
     return said
 
 

@@ -18,15 +18,21 @@ __all__ = [
     "DEFAULT",
     "PLAIN",
     "REPLACED",
+    "Row",
     "Spread",
+    "at",
     "cells",
     "control_gain",
-    "exact_part",
+    "eager_over_lazy",
     "fractions",
+    "inexact",
     "ingest",
+    "middle",
     "replacement_gap",
+    "rms_z",
     "slope",
     "spread",
+    "strata_gain",
 ]
 
 Row = dict[str, Any]
@@ -63,6 +69,27 @@ def cells(tables: Tables, **equal: object) -> list[Row]:
     return sorted(tables.where("rq4_error", **wanted), key=lambda row: row["r"])
 
 
+def inexact(tables: Tables, *games: str, way: str) -> list[Row]:
+    """The rows of these games by r, without those whose error is nothing but rounding.
+
+    In those every row that counts was taken whole, and no bound can be held against the error.
+    """
+    found = [row for game in games for row in cells(tables, way=way, game=game)]
+    return [row for row in found if row["observed"] > 1e-9 * abs(row["exact"])]
+
+
+def middle(rows: Iterable[Row], of: str, over: str) -> float | None:
+    """The median of one column over another."""
+    found = Spread.of(row[of] / row[over] for row in rows)
+    return None if found is None else found.median
+
+
+def rms_z(rows: Iterable[Row]) -> float | None:
+    """The root mean square of the biases, each in standard deviations; about 1 by chance alone."""
+    squares = [row["z"] ** 2 for row in rows]
+    return (sum(squares) / len(squares)) ** 0.5 if squares else None
+
+
 def fractions(tables: Tables) -> list[float]:
     """r/N, ascending."""
     return sorted({row["r"] / row["n"] for row in tables["rq4_error"]})
@@ -73,7 +100,7 @@ def spread(
 ) -> Spread | None:
     """The mean error over predicates, as a part of the aggregate."""
     found = cells(tables, way=way, game=game, kind=kind)
-    return Spread.of(row["mae"] / row["worth"] for row in found if _at(row, fraction))
+    return Spread.of(row["mae"] / row["worth"] for row in found if at(row, fraction))
 
 
 def slope(tables: Tables, way: str, game: str, of: str = "mae") -> float | None:
@@ -116,9 +143,16 @@ def replacement_gap(tables: Tables) -> float | None:
     return max((abs(median(found) - 1.0) for found in ratios.values()), default=None)
 
 
-def exact_part(row: Row) -> bool:
-    """Whether nothing but rounding is left of the error: every row that counts was taken whole."""
-    return bool(row["observed"] <= 1e-9 * abs(row["exact"]))
+def strata_gain(tables: Tables) -> Spread | None:
+    """How many times less the error of AVG is by strata, over r."""
+    found = tables.where("rq4_strata", game="AVG")
+    return Spread.of(r["uniform_mae"] / r["stratified_mae"] for r in found if r["stratified_mae"])
+
+
+def eager_over_lazy(tables: Tables, r: int) -> float | None:
+    """How many times dearer eager domination is at a sample of r rows."""
+    eager, lazy = (ingest(tables, name).get(r) for name in ("eager domination", "lazy sweeps"))
+    return None if eager is None or lazy is None else eager.over(lazy).median
 
 
 def ingest(tables: Tables, contender: str) -> dict[int, Repeated]:
@@ -127,7 +161,8 @@ def ingest(tables: Tables, contender: str) -> dict[int, Repeated]:
     return {row["r"]: row["ns"] for row in sorted(found, key=lambda row: row["r"])}
 
 
-def _at(row: Row, fraction: float) -> bool:
+def at(row: Row, fraction: float) -> bool:
+    """Whether this is r/N of the row."""
     return bool(abs(row["r"] / row["n"] - fraction) < 1e-9)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -11,9 +11,10 @@ from ids.engine import Engine
 from ids.model.sampling import Sampling
 from ids.model.window import CountWindow, TimeWindow
 from ids.reproduce.bench import Bench
+from ids.reproduce.engines import filled
 from ids.reproduce.repeated import in_turns
 from ids.reproduce.rq4 import own_samples
-from ids.reproduce.rq4.asking import aligned, window_of
+from ids.reproduce.rq4.conditions import aligned, window_of
 from ids.reproduce.rq4.ingest import Work, eagerly, fed, lazily, refuse_another_sample
 from ids.reproduce.rq4.strata import beside_uniform, size_for
 from ids.reproduce.rq4.trials import GAMES_ASKED, Way, trials
@@ -49,7 +50,7 @@ def steps(size: Size) -> list[Step]:
                 f"rq4-error-{name}",
                 f"samples: {way.label}",
                 size.of(quick=1.5, full=20.0) * (2 if way.control_variate else 1),
-                _Error(name, way),
+                partial(_error, name=name, way=way),
                 reads,
             )
             for name, way in WAYS.items()
@@ -73,7 +74,7 @@ def steps(size: Size) -> list[Step]:
                 f"rq4-ingest-{r}",
                 f"ingest while r = {r:,} rows are sampled",
                 size.of(quick=0.5 + r / 2_000, full=2.0 + r / 300),
-                _Ingest(r),
+                partial(_ingest, r=r),
                 reads,
             )
             for r in SIZES
@@ -86,31 +87,25 @@ def _while_sliding(size: Size) -> int:
     return size.of(quick=20_000, full=N)
 
 
-@dataclass(frozen=True)
-class _Error:
-    name: str
-    way: Way
-
-    def __call__(self, bench: Bench) -> Findings:
-        window = window_of(bench.events(bench.real, N), bench.real)
-        rng = bench.rng(f"rq4-error-{self.name}")
-        sizes = [round(fraction * len(window.value)) for fraction in FRACTIONS]
-        found: list[Row] = []
-        for r in sizes:
-            # a step's time goes with the rows drawn
-            drawn = {s: s * _times(bench.size, s) for s in sizes}
-            whole = sum(drawn.values())
-            done = sum(rows for s, rows in drawn.items() if s < r)
-            said = _within(bench.said, done / whole, drawn[r] / whole)
-            for one in trials(window, self.way, r, _times(bench.size, r), rng, said):
-                facts: Row = {
-                    "subject": bench.real.workload,
-                    "n": len(window.value),
-                    # the paper asks about attributes; ranges of the measure itself are ours
-                    "kind": "range" if bench.real.value in one.predicate else "equality",
-                }
-                found.append({**facts, **one._asdict()})
-        return {"rq4_error": found}
+def _error(bench: Bench, name: str, way: Way) -> Findings:
+    window = window_of(bench.events(bench.real, N), bench.real)
+    rng = bench.rng(f"rq4-error-{name}")
+    sizes = [round(fraction * len(window.value)) for fraction in FRACTIONS]
+    drawn = {r: r * _times(bench.size, r) for r in sizes}  # a step's time goes with the rows drawn
+    whole = sum(drawn.values())
+    found: list[Row] = []
+    for r in sizes:
+        done = sum(rows for s, rows in drawn.items() if s < r)
+        said = _within(bench.said, done / whole, drawn[r] / whole)
+        for one in trials(window, way, r, _times(bench.size, r), rng, said):
+            facts: Row = {
+                "subject": bench.real.workload,
+                "n": len(window.value),
+                # the paper asks about attributes; ranges of the measure itself are ours
+                "kind": "range" if bench.real.value in one.predicate else "equality",
+            }
+            found.append({**facts, **one._asdict()})
+    return {"rq4_error": found}
 
 
 def _times(size: Size, r: int) -> int:
@@ -162,59 +157,54 @@ def _engine(bench: Bench) -> Findings:
     return {"rq4_engine": found}
 
 
-@dataclass(frozen=True)
-class _Ingest:
-    r: int
-
-    def __call__(self, bench: Bench) -> Findings:
-        n, r = _while_sliding(bench.size), self.r
-        refuse_another_sample(r, 2 * n, n)
-        bench.said(0.1)
-        contenders = {label: (rows, work) for label, rows, work in self._contenders(bench, n)}
-        spent = in_turns({k: work for k, (_, work) in contenders.items()}, bench.size.repetitions)
-        return {
-            "rq4_ingest": [
-                {
-                    "subject": bench.real.workload,
-                    "n": n,
-                    "r": r,
-                    "contender": label,
-                    "rows": contenders[label][0],
-                    "ns": seconds.scaled(1e9 / contenders[label][0]),
-                }
-                for label, seconds in spent.items()
-            ]
-        }
-
-    def _contenders(self, bench: Bench, n: int) -> list[tuple[str, int, Work]]:
-        """Those that cost much per row get fewer rows: from an empty window to the first full one.
-
-        Their candidates are fewest there, so this is in their favour. The fastest gets more, for
-        its time to be longer than a moment's disturbance.
-        """
-        r, many = self.r, 3 * n
-        subject = bench.real
-        events = bench.events(subject, many).select([*subject.attributes, subject.value])
-        table = open_table(events, "events").read(events.column_names)
-        replaced = Sampling(size=r, replacement=True)
-
-        def sampler(sampling: Sampling, window: CountWindow | TimeWindow, rows: int) -> Work:
-            return fed(table, subject.value, sampling, window, rows, BATCH)
-
-        def engine(sampling: Sampling | None) -> Work:
-            def work() -> None:
-                kept = Engine(window=CountWindow(n), value=subject.value, sampling=sampling)
-                for first in range(0, many, ENGINE_BATCH):
-                    kept.ingest(events.slice(first, ENGINE_BATCH))
-
-            return work
-
-        return [
-            ("lazy sweeps", 10 * many, lazily(r, 10 * many, n)),
-            ("eager domination", n, eagerly(r, n, n)),
-            ("WindowSample", many, sampler(Sampling(size=r), CountWindow(n), many)),
-            ("chain-sample", many, sampler(replaced, CountWindow(n), many)),
-            ("priority-sample", n, sampler(replaced, TimeWindow(n), n)),
-            ("engine with a sample", many, engine(Sampling(size=r))),
-            ("engine without", many, engine(None)),
+def _ingest(bench: Bench, r: int) -> Findings:
+    n = _while_sliding(bench.size)
+    refuse_another_sample(r, 2 * n, n)
+    bench.said(0.1)
+    contenders = {label: (rows, work) for label, rows, work in _contenders(bench, n, r)}
+    spent = in_turns({k: work for k, (_, work) in contenders.items()}, bench.size.repetitions)
+    return {
+        "rq4_ingest": [
+            {
+                "subject": bench.real.workload,
+                "n": n,
+                "r": r,
+                "contender": label,
+                "rows": contenders[label][0],
+                "ns": seconds.scaled(1e9 / contenders[label][0]),
+            }
+            for label, seconds in spent.items()
         ]
+    }
+
+
+def _contenders(bench: Bench, n: int, r: int) -> list[tuple[str, int, Work]]:
+    """Those that cost much per row get fewer rows: from an empty window to the first full one.
+
+    Their candidates are fewest there, so this is in their favour. The fastest gets more, for
+    its time to be longer than a moment's disturbance.
+    """
+    subject, many = bench.real, 3 * n
+    events = bench.events(subject, many).select([*subject.attributes, subject.value])
+    table = open_table(events, "events").read(events.column_names)
+    replaced = Sampling(size=r, replacement=True)
+
+    def sampler(sampling: Sampling, window: CountWindow | TimeWindow, rows: int) -> Work:
+        return fed(table, subject.value, sampling, window, rows, BATCH)
+
+    def engine(sampling: Sampling | None) -> Work:
+        def work() -> Engine:
+            kept = Engine(window=CountWindow(n), value=subject.value, sampling=sampling)
+            return filled(kept, events, ENGINE_BATCH)
+
+        return work
+
+    return [
+        ("lazy sweeps", 10 * many, lazily(r, 10 * many, n)),
+        ("eager domination", n, eagerly(r, n, n)),
+        ("WindowSample", many, sampler(Sampling(size=r), CountWindow(n), many)),
+        ("chain-sample", many, sampler(replaced, CountWindow(n), many)),
+        ("priority-sample", n, sampler(replaced, TimeWindow(n), n)),
+        ("engine with a sample", many, engine(Sampling(size=r))),
+        ("engine without", many, engine(None)),
+    ]

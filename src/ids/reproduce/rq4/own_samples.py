@@ -15,7 +15,8 @@ import pyarrow as pa
 from ids.engine import Engine
 from ids.model.sampling import Sampling, extremes_of
 from ids.model.window import CountWindow
-from ids.reproduce.rq4.asking import window_of
+from ids.reproduce.engines import filled
+from ids.reproduce.rq4.conditions import window_of
 from ids.reproduce.rq4.trials import CONFIDENCE
 from ids.reproduce.rq4.window import Window
 from ids.reproduce.step import Row
@@ -46,8 +47,7 @@ def judged(
         engine = Engine(
             window=CountWindow(inside), value=subject.value, retain=False, sampling=sampling
         )
-        for first in range(0, events.num_rows, BATCH):
-            engine.ingest(events.slice(first, BATCH))
+        filled(engine, events, BATCH)
         for k, (game, name, r) in enumerate(cells):
             answer = engine.attribute(game, name, sample=r, confidence=CONFIDENCE)
             value[k, seed], error[k, seed] = answer.value, answer.error

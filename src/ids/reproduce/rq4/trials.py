@@ -47,8 +47,8 @@ class Judged(NamedTuple):
     observed    the 95th percentile of |error|
     bound       the median of the bounds that came with the estimates
     coverage    how often the exact value lay within its bound
-    eq5         the paper's bound for r rows, and how often it held
-    eq5_held    the paper's bound for as many rows as are held
+    eq6         the paper's bound (its Eq. 6) for r rows, and how often it held
+    eq6_held    the same for as many rows as are held
     z           the mean error in standard deviations of that mean: bias shows as a large one
     """
 
@@ -66,9 +66,9 @@ class Judged(NamedTuple):
     observed: float
     bound: float
     coverage: float
-    eq5: float
-    eq5_coverage: float
-    eq5_held: float
+    eq6: float
+    eq6_coverage: float
+    eq6_held: float
     z: float
 
     @property
@@ -166,7 +166,7 @@ def _judged(
     expected = window.deviation(game, name, r, k, way.replacement)
     if way.control_variate:  # not known beforehand
         expected = float(np.std(value, ddof=1))
-    eq5 = _eq5(window, way, game, r)
+    eq6 = _eq6(window, way, game, r)
     return Judged(
         way=way.label,
         game=game,
@@ -182,14 +182,14 @@ def _judged(
         observed=float(np.quantile(off, CONFIDENCE)),
         bound=float(np.median(error)),
         coverage=float(np.mean(off <= error * (1 + 1e-12))),
-        eq5=eq5,
-        eq5_coverage=float(np.mean(off <= eq5)),
-        eq5_held=_eq5(window, way, game, r + 2 * k),
+        eq6=eq6,
+        eq6_coverage=float(np.mean(off <= eq6)),
+        eq6_held=_eq6(window, way, game, r + 2 * k),
         z=float(np.mean(value - exact)) / (expected / len(value) ** 0.5) if expected else 0.0,
     )
 
 
-def _eq5(window: Window, way: Way, game: str, rows: int) -> float:
+def _eq6(window: Window, way: Way, game: str, rows: int) -> float:
     """The paper's bound for so many rows."""
     return paper_bound(
         GAMES[game],

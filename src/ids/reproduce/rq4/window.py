@@ -57,7 +57,7 @@ class Window:
 
     @cached_property
     def largest(self) -> float:
-        """The largest |y|: M in Eq. 5."""
+        """The largest |y|: M in Eq. 6."""
         return float(np.abs(self.value).max())
 
     @cached_property

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ids.reproduce.subject import Subject
-from ids.reproduce.texts import literal
+from ids.reproduce.values import equality, frequent, literal
 
 __all__ = ["COUNT", "conditions"]
 
@@ -37,9 +37,7 @@ def conditions(events: pa.Table, subject: Subject, count: int = COUNT) -> list[s
 
 
 def _equalities(events: pa.Table, name: str) -> list[str]:
-    counts = pc.value_counts(events[name].drop_null()).to_pylist()
-    counts.sort(key=lambda one: (-one["counts"], str(one["values"])))
-    return [f"{name} = {literal(one['values'])}" for one in counts[:_VALUES]]
+    return [equality(name, value) for value, _ in frequent(events, name)[:_VALUES]]
 
 
 def _ranges(events: pa.Table, value: str) -> list[str]:

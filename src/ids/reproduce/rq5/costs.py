@@ -10,6 +10,7 @@ from time import perf_counter
 import pyarrow as pa
 
 import ids
+from ids.reproduce.engines import registered
 from ids.reproduce.repeated import Repeated
 from ids.reproduce.step import Row
 
@@ -33,9 +34,8 @@ class Promotable:
         cls, events: pa.Table, value: str, rows: int, known: Sequence[str], condition: str
     ) -> Promotable:
         """A window of the last ``rows``; promoting and demoting is checked once, and warm."""
-        engine = ids.Engine(ids.CountWindow(rows), value)
-        for number, one in enumerate(known):
-            engine.register(f"known_{number}", one)
+        conditions = {f"known_{number}": one for number, one in enumerate(known)}
+        engine = registered(ids.Engine(ids.CountWindow(rows), value), conditions)
         engine.ingest(events.slice(0, rows))
         scanned, atoms = engine.attribute("AVG", condition), engine.atoms
         engine.register(_NAME, condition)

@@ -17,7 +17,7 @@ from ids.reproduce.rq5.provisional import invariance
 from ids.reproduce.rq5.trace import POLICIES, Outcome, replay, zipfian
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Row, Step
-from ids.reproduce.texts import as_text
+from ids.reproduce.values import as_text
 
 __all__ = ["ALPHAS", "compared", "steps"]
 

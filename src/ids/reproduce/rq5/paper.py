@@ -41,4 +41,4 @@ TABLE = {
 }
 REBUILD_SHARE = 0.05  # of the adaptive total, at most
 PROMOTION_A_TUPLE = 1e-6  # seconds, about
-DEMOTION = 99e-6  # seconds: tens of microseconds, so at most
+DEMOTION = 100e-6  # seconds: "tens of microseconds", so fewer than this

@@ -1,25 +1,21 @@
-"""Stateless Shapley estimators beside IDS, a planted incident, and ad hoc mechanisms."""
+"""RQ6: stateless Shapley estimators beside IDS, a planted incident, and ad hoc mechanisms."""
 
 from ids.reproduce.chapter import Chapter, Section, Tables
-from ids.reproduce.rq6 import contest, contest_shown, incident, incident_shown, mechanisms
-from ids.reproduce.rq6.figures import FIGURES
+from ids.reproduce.rq6 import contest, incident, mechanisms
 from ids.reproduce.size import Size
 from ids.reproduce.step import Step
 
 __all__ = ["CHAPTER"]
 
+_PARTS = (contest, incident, mechanisms)
+
 
 def _steps(size: Size) -> list[Step]:
-    return [*contest.steps(size), *incident.steps(size), *mechanisms.steps(size)]
+    return [step for part in _PARTS for step in part.steps(size)]
 
 
 def _show(tables: Tables) -> Section:
-    parts = [part.show(tables) for part in (contest_shown, incident_shown, mechanisms)]
-    return Section(
-        [remark for part in parts for remark in part.remarks],
-        [comparison for part in parts for comparison in part.comparisons],
-        [table for part in parts for table in part.tables],
-    )
+    return Section.joined([part.show(tables) for part in _PARTS])
 
 
 CHAPTER = Chapter(
@@ -29,5 +25,5 @@ CHAPTER = Chapter(
     "how soon does it point to a planted incident?",
     _steps,
     _show,
-    (*FIGURES, *mechanisms.FIGURES),
+    tuple(figure for part in _PARTS for figure in part.FIGURES),
 )

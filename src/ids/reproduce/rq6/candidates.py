@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["PARENTS", "PLANTED", "RIVALS", "SIBLINGS", "Candidate"]
+from ids.reproduce.values import equality, plain, where
+
+__all__ = ["PARENTS", "PLANTED", "RIVALS", "SIBLINGS", "Candidate", "conditions_of"]
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Candidate:
     @property
     def condition(self) -> str:
         """As the query language writes it."""
-        return " AND ".join(f"{column} = '{value}'" for column, value in self.equal)
+        return " AND ".join(equality(column, value) for column, value in self.equal)
 
     @property
     def label(self) -> str:
@@ -36,8 +39,13 @@ class Candidate:
         """The rows it holds on, found without the engine."""
         holds = np.ones(rows.num_rows, dtype=np.bool_)
         for column, value in self.equal:
-            holds &= np.array(rows[column].to_pylist()) == value
+            holds &= where(plain(rows[column]), value)
         return holds
+
+
+def conditions_of(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """As an engine or a script registers them."""
+    return {candidate.name: candidate.condition for candidate in candidates}
 
 
 PLANTED = Candidate("planted", (("region", "EU-West"), ("tier", "premium")))

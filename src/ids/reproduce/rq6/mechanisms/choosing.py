@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ids.reproduce.rq6.mechanisms.paper import SELECTIVITIES
 from ids.reproduce.subject import Subject
-from ids.reproduce.texts import literal
+from ids.reproduce.values import equality
 
 __all__ = ["Case", "cases"]
 
@@ -65,4 +65,4 @@ def _candidates(window: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[
         values = [row[name] for name in names]
         if row["count_all"] >= _LEAST and None not in values:
             pairs = zip(names, values, strict=True)
-            yield tuple(f"{name} = {literal(value)}" for name, value in pairs), row["count_all"]
+            yield tuple(equality(name, value) for name, value in pairs), row["count_all"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import ids
+from ids.reproduce.engines import registered
 from ids.reproduce.rq6.mechanisms.choosing import Case
 from ids.reproduce.subject import Subject
 
@@ -41,13 +42,11 @@ def engine(
             sampling = ids.Sampling(each, strata=subject.attributes[0], seed=seed)
         case _:
             made = ids.Engine(count, subject.value, retain=False)
-            for name, condition in _registered(mechanism, asked).items():
-                made.register(name, condition)
-            return made
+            return registered(made, _conditions(mechanism, asked))
     return ids.Engine(count, subject.value, retain=False, sampling=sampling)
 
 
-def _registered(mechanism: str, asked: Sequence[Case]) -> dict[str, str]:
+def _conditions(mechanism: str, asked: Sequence[Case]) -> dict[str, str]:
     """The conditions themselves; or for compositional their parts, a lone part by its negation."""
     if mechanism == "registered":
         return {f"asked_{case.label}": case.condition for case in asked}

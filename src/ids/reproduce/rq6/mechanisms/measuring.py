@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from math import fsum, isclose
-from statistics import fmean, median
-from time import perf_counter
+from statistics import fmean
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import ids
+from ids.reproduce.asking import after_slides
 from ids.reproduce.bench import Bench
 from ids.reproduce.repeated import Repeated, in_turns
 from ids.reproduce.rq6.mechanisms.choosing import Case, cases
@@ -20,7 +21,7 @@ from ids.reproduce.rq6.mechanisms.paper import WINDOW
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Row, Step
 from ids.reproduce.subject import Subject
-from ids.reproduce.texts import as_text, literal
+from ids.reproduce.values import as_text, literal
 
 __all__ = ["refuse_another_answer", "steps"]
 
@@ -99,13 +100,8 @@ def _questions(bench: Bench) -> Findings:
 
 def _after_slides(one: ids.Engine, scene: _Scene, case: Case, place: int, asks: int) -> float:
     """The median of some questions, each right after one row more."""
-    spent = []
-    for row in range(place, place + asks):
-        one.ingest(scene.events.slice(row, 1))
-        start = perf_counter()
-        one.attribute("AVG", case.condition)
-        spent.append(perf_counter() - start)
-    return median(spent)
+    rows = (scene.events.slice(row, 1) for row in range(place, place + asks))
+    return 1e-6 * after_slides(one, rows, partial(one.attribute, "AVG", case.condition), asks).p50
 
 
 def refuse_another_answer(

@@ -12,7 +12,7 @@ from ids.reproduce.baselines.coalitions import Aggregate, Floats, GroupGame
 from ids.reproduce.baselines.kernelshap import kernelshap
 from ids.reproduce.baselines.peers import shap_kernel, shapiq_exact, shapiq_kernel
 from ids.reproduce.baselines.permutation import Walk, compiled, estimate, plain, vectorised
-from ids.reproduce.rq6.stage import Stage
+from ids.reproduce.rq6.contest.stage import Stage
 
 __all__ = ["COALITIONS", "PERMUTATIONS", "Method", "methods"]
 

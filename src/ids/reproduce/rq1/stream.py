@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,9 @@ import pyarrow.compute as pc
 
 import ids
 from ids.reproduce.bench import Bench
+from ids.reproduce.engines import registered
 from ids.reproduce.subject import Subject
+from ids.reproduce.values import equality, frequent, plain, where
 
 __all__ = ["ATOMS", "COMBINATIONS", "NAMES", "WINDOW", "Answers", "Watched", "ask", "watched"]
 
@@ -38,39 +41,28 @@ class Watched:
 
     rows: pa.Table
     value: str
-    equals: Mapping[str, tuple[str, object]]
+    equals: Mapping[str, tuple[str, Any]]
 
     @property
     def conditions(self) -> dict[str, str]:
         """The predicates as they are registered."""
-        return {
-            name: f"{column} = {value!r}" if isinstance(value, str) else f"{column} = {value}"
-            for name, (column, value) in self.equals.items()
-        }
+        return {name: equality(column, value) for name, (column, value) in self.equals.items()}
 
     @cached_property
     def holds(self) -> dict[str, npt.NDArray[np.bool_]]:
         """On which rows each of them holds, and each combination: by pyarrow, none of it ours."""
-        yes = {name: self._compared(pc.equal, name) for name in self.equals}
-        not_p4 = self._compared(pc.not_equal, "p4")
-        combined = (yes["p1"] & yes["p3"], yes["p2"] | not_p4)
+        yes = {
+            name: where(plain(self.rows[column]), value)
+            for name, (column, value) in self.equals.items()
+        }
+        known = pc.is_valid(self.rows[self.equals["p4"][0]]).to_numpy()
+        combined = (yes["p1"] & yes["p3"], yes["p2"] | (known & ~yes["p4"]))
         return yes | dict(zip(COMBINATIONS, combined, strict=True))
-
-    def _compared(self, comparison: object, name: str) -> npt.NDArray[np.bool_]:
-        column, value = self.equals[name]
-        plain = self.rows[column]
-        if pa.types.is_dictionary(plain.type):
-            plain = plain.cast(plain.type.value_type)
-        found = comparison(plain, pa.scalar(value, plain.type))  # type: ignore[operator]
-        held: npt.NDArray[np.bool_] = pc.fill_null(found, False).to_numpy()
-        return held
 
     def engine(self, window: int = WINDOW) -> ids.Engine:
         """An engine without rows that has the four registered."""
         made = ids.Engine(window=ids.CountWindow(window), value=self.value, degree=4)
-        for name, condition in self.conditions.items():
-            made.register(name, condition)
-        return made
+        return registered(made, self.conditions)
 
 
 def watched(bench: Bench, subject: Subject, rows: int) -> Watched:
@@ -83,7 +75,7 @@ def watched(bench: Bench, subject: Subject, rows: int) -> Watched:
     pairs = [
         (column, value)
         for column, count in ((first, 2), (second, 1), (third, 1))
-        for value in _frequent(table, column, count)
+        for value, _ in frequent(table, column)[:count]
     ]
     return Watched(table, subject.value, dict(zip(NAMES, pairs, strict=True)))
 
@@ -91,10 +83,3 @@ def watched(bench: Bench, subject: Subject, rows: int) -> Watched:
 def ask(engine: ids.Engine, games: tuple[str, ...], predicates: tuple[str, ...]) -> Answers:
     """Every game of every predicate."""
     return {(g, p): engine.attribute(g, p).value for g in games for p in predicates}
-
-
-def _frequent(table: pa.Table, column: str, count: int) -> list[object]:
-    counted = pc.value_counts(table[column]).to_pylist()
-    known = [each for each in counted if each["values"] is not None]
-    known.sort(key=lambda each: (-each["counts"], each["values"]))
-    return [each["values"] for each in known[:count]]

@@ -15,8 +15,8 @@ from ids.reproduce.baselines.peers import shap_kernel, shapiq_kernel, shapiq_per
 from ids.reproduce.baselines.permutation import compiled, estimate, vectorised
 from ids.reproduce.bench import Bench
 from ids.reproduce.repeated import Repeated, in_turns
-from ids.reproduce.rq6.methods import Method, methods
-from ids.reproduce.rq6.stage import AGGREGATES, Stage
+from ids.reproduce.rq6.contest.methods import Method, methods
+from ids.reproduce.rq6.contest.stage import AGGREGATES, Stage
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Row, Step
 

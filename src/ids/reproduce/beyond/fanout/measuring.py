@@ -13,14 +13,14 @@ import numpy as np
 import ids
 from ids.kernels.scatter import slide
 from ids.reproduce.bench import Bench
-from ids.reproduce.beyond.fanout_schemas import SCHEMAS, Schema, Stream, signatures
-from ids.reproduce.beyond.fanout_show import FIGURES, show
+from ids.reproduce.beyond.fanout.schemas import SCHEMAS, Schema, Stream, signatures
+from ids.reproduce.engines import registered
 from ids.reproduce.repeated import Repeated, in_turns
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Row, Step
 from ids.state.scaling import cut_column, fit_column
 
-__all__ = ["FIGURES", "Divided", "show", "steps"]
+__all__ = ["Divided", "steps"]
 
 _PREDICATES = (8, 16, 32, 64)
 _BATCH = 1_000
@@ -200,10 +200,7 @@ class Divided:
 
 
 def _engine(window: int, conditions: dict[str, str], limit: int) -> ids.Engine:
-    made = ids.Engine(ids.CountWindow(window), "y", atom_limit=limit)
-    for name, condition in conditions.items():
-        made.register(name, condition)
-    return made
+    return registered(ids.Engine(ids.CountWindow(window), "y", atom_limit=limit), conditions)
 
 
 def _loop(stream: Stream) -> tuple[Callable[[], None], int]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from ids.reproduce.chapter import Tables
-from ids.reproduce.rq1.enumeration import GAMES
 from ids.reproduce.rq1.regression import STRESS
 
 __all__ = ["ERRORS", "Found", "worst"]
@@ -31,11 +30,6 @@ class Found:
         self.emits: Rows = tables["rq1_emits"]
         self.restored: Rows = tables["rq1_restored"]
         self.drift: Rows = tables["rq1_drift"]
-
-    @property
-    def games(self) -> tuple[str, ...]:
-        """Those of the paper, then ours."""
-        return GAMES
 
     def cases(self, game: str) -> int | None:
         """Windows and predicates that were enumerated."""

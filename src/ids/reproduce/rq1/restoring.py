@@ -1,6 +1,6 @@
 """A process of its own that restores an engine, gives it the remaining rows, and is asked.
 
-    python -m ids.reproduce.rq1.going_on CHECKPOINT ROWS
+    python -m ids.reproduce.rq1.restoring CHECKPOINT ROWS
 
 The rows come in larger batches than before the checkpoint: that must not change a bit either.
 """
@@ -13,8 +13,9 @@ import sys
 import pyarrow as pa
 
 import ids
+from ids.reproduce.engines import filled
 from ids.reproduce.rq1.enumeration import GAMES
-from ids.reproduce.rq1.watched import COMBINATIONS, NAMES, ask
+from ids.reproduce.rq1.stream import COMBINATIONS, NAMES, ask
 
 __all__ = ["go_on"]
 
@@ -23,11 +24,8 @@ _BATCH = 1_000
 
 def go_on(checkpoint: str, rows: str) -> list[tuple[str, str, float]]:
     """Game, predicate and attribution after the last row."""
-    engine = ids.Engine.restore(checkpoint)
     with pa.ipc.open_file(rows) as file:
-        remaining = file.read_all()
-    for first in range(0, remaining.num_rows, _BATCH):
-        engine.ingest(remaining.slice(first, _BATCH))
+        engine = filled(ids.Engine.restore(checkpoint), file.read_all(), _BATCH)
     answers = ask(engine, GAMES, (*NAMES, *COMBINATIONS))
     return [(game, predicate, value) for (game, predicate), value in answers.items()]
 

@@ -12,7 +12,8 @@ import ids
 from ids.reproduce import records
 from ids.reproduce.bench import Bench
 from ids.reproduce.beyond import fanout
-from ids.reproduce.beyond.fanout_schemas import SCHEMAS, signatures
+from ids.reproduce.beyond.fanout.measuring import Divided
+from ids.reproduce.beyond.fanout.schemas import SCHEMAS, signatures
 from ids.reproduce.chapter import Tables
 from ids.reproduce.drawing import styled, svg
 from ids.reproduce.library import Library
@@ -72,7 +73,7 @@ def test_a_step_counts_atoms_and_finds_where_they_are_given_up(bench: Bench) -> 
 
 
 def test_an_engine_that_lost_a_row_does_not_pass(bench: Bench) -> None:
-    divided = fanout.Divided(bench, SCHEMAS["exclusive"], 8, 1)
+    divided = Divided(bench, SCHEMAS["exclusive"], 8, 1)
     divided.check()
     divided.stream.truths[divided.window - 1] ^= True
     with pytest.raises(AssertionError):

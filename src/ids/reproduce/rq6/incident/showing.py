@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from ids.reproduce.chapter import Comparison, Section, Table, Tables
 from ids.reproduce.formatting import number
 from ids.reproduce.rq6 import paper
-from ids.reproduce.rq6.incident import BEFORE, SLIDE
-from ids.reproduce.rq6.leading import RULES
-from ids.reproduce.rq6.replay import SIGNALS
+from ids.reproduce.rq6.incident.leading import RULES
+from ids.reproduce.rq6.incident.measuring import BEFORE, SLIDE
+from ids.reproduce.rq6.incident.replay import SIGNALS
 
 __all__ = ["show"]
 
 _PLAIN, _STRICT = RULES[0].label, RULES[-1].label
 _SIBLINGS = "siblings"
 _LIFT, _DELTA = SIGNALS
+_LEADS = "leads before the onset"
 
 
 def show(tables: Tables) -> Section:
@@ -84,26 +85,38 @@ def _tuples(row: dict[str, Any]) -> str:
 def _comparisons(tables: Tables) -> Iterator[Comparison]:
     if not tables.filled(["rq6_leads"]):
         return
+    yield from _by_rule(tables, _PLAIN, (_DELTA, _LEADS), "")
+    yield from _by_rule(tables, _STRICT, (_LIFT,), " (ours must be 3 σ above its calm, too)")
+
+
+def _by_rule(tables: Tables, rule: str, judged: tuple[str, ...], said: str) -> Iterator[Comparison]:
+    """Delays and leads before the onset, by one rule: they belong together.
+
+    By the plain rule the lift leads before the onset, too, so that its delay is chance: it is
+    judged by the strict one alone, and everything else by the plain one, which is the paper's.
+    """
+    better: dict[bool, Literal["lower", "neither"]] = {True: "lower", False: "neither"}
     for signal, printed in paper.CASE.items():
         yield Comparison(
-            f"tuples until {signal} ranks the planted predicate first for three emits",
+            f"tuples until {signal} ranks the planted predicate first for three emits{said}",
             "",
             printed,
-            _lead(tables, signal, _PLAIN).get("led_after"),
-            "lower",
+            _lead(tables, signal, rule).get("led_after"),
+            better[signal in judged],
             f"{paper.TEXT}, Figure 5",
             "one onset of another stream is one draw, in steps of a slide; the table of other "
             "onsets has the spread",
         )
-    strict = _lead(tables, _LIFT, _STRICT)
+    lift = _lead(tables, _LIFT, rule)
     yield Comparison(
-        f"wrong leads of the lift over {BEFORE} emits before the onset (3 σ above its calm)",
+        f"emits of {BEFORE} before the onset at which the lift has led for three{said}",
         "",
         paper.WRONG_LEADS,
-        strict["decoy_led"] + strict["planted_led"] if strict else None,
-        "lower",
+        lift["decoy_led"] + lift["planted_led"] if lift else None,
+        better[_LEADS in judged],
         paper.TEXT,
-        "the paper does not say what a lead is before the onset; the table has other rules",
+        "one of four is always first, so that one often leads for three emits by chance; the paper "
+        "does not say what it counts as a lead before the onset",
     )
 
 
@@ -131,8 +144,8 @@ def _leads(tables: Tables) -> Table:
         f"at how many of the {BEFORE} emits up to the onset a decoy + the planted predicate had "
         "led for three. Siblings: US-East ∧ premium, EU-West ∧ basic, /checkout. Parents: EU-West, "
         "premium, /checkout. The largest signed signal is first; calm is the ten windows of rows "
-        "before those emits. The paper's two distances, 79 and 9,399 tuples, are 9,320 apart, so "
-        "its slide divides that; 20 is taken here.",
+        "before those emits. The paper does not state its slide. Its two distances, 79 and 9,399 "
+        "tuples, are 9,320 apart, which its slide must divide; 20 is our choice.",
     )  # fmt: skip
 
 

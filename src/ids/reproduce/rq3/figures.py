@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from ids.reproduce.chapter import Tables
-from ids.reproduce.drawing import GREY, OURS, PAGE
+from ids.reproduce.chapter import Figure, Tables
+from ids.reproduce.drawing import GREY, OURS, canvas
 from ids.reproduce.formatting import bytes_, power
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
-__all__ = ["draw"]
+__all__ = ["FIGURES"]
 
 # Told apart in grey by lightness and hatch.
 _BARS: dict[str, dict[str, Any]] = {
@@ -46,15 +46,12 @@ _TICKS = (0, 1 << 10, 1 << 15, 1 << 20, 1 << 25)
 _TOP = 1 << 29
 
 
-def draw(tables: Tables) -> Figure:
+def _draw(tables: Tables) -> Drawing:
     """One panel a window size."""
-    from matplotlib.figure import Figure
-
     windows = sorted({row["window"] for row in tables["rq3_memory"]})
     columns = min(2, len(windows))
     lines = -(-len(windows) // columns)
-    drawing = Figure(figsize=(PAGE, 2.1 * lines + 0.4))
-    panels = drawing.subplots(lines, columns, squeeze=False, sharey=True).ravel()
+    drawing, panels = canvas(columns, height=2.1 * lines + 0.4, lines=lines, sharey=True)
     for axes, window in zip(panels, windows, strict=False):
         _panel(axes, tables.where("rq3_memory", window=window))
         axes.set_title(f"N = {power(window, 1).removeprefix('1×')}")
@@ -91,3 +88,15 @@ def _panel(axes: Axes, rows: list[dict[str, Any]]) -> None:
     axes.set_xticks(range(len(rows)), [_NAMES[row["configuration"]] for row in rows])
     axes.grid(visible=False, axis="x")
     axes.minorticks_off()
+
+
+FIGURES = (
+    Figure(
+        "rq3-memory",
+        "Summaries and atoms do not grow with N; all else does (the paper's Figure 3, symmetric "
+        "logarithmic scale). Bars: what each component needs by analysis. Markers: the measured "
+        "peak of the whole configuration, in a process of its own.",
+        ("rq3_memory",),
+        _draw,
+    ),
+)

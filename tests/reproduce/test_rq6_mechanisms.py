@@ -123,12 +123,13 @@ def test_every_number_of_the_papers_table_has_ours_beside_it() -> None:
     section = show(Tables(findings()))
     found = {one.what: one for one in section.comparisons}
     assert all(one.ours is not None for one in section.comparisons)
-    query = found["index assisted, selectivity 0.02515: a question"]
+    query = found["index assisted, selectivity 0.02515 (ours 0.025, by scan): query"]
     assert (query.paper, query.ours) == (1_667.1, pytest.approx(2.0))
-    error = found["stratified sample, selectivity 0.62731: relative error"]
+    strata = "stratified sample (the paper's r is not stated)"
+    error = found[f"{strata}, selectivity 0.62731 (ours 0.63): relative error"]
     assert (error.paper, error.ours, error.verdict) == (0.141, 0.2, "worse")
     assert error.reason
-    memory = found["uniform sample: memory"]
+    memory = found["uniform sample (the paper's r is not stated): memory"]
     assert (memory.paper, memory.ours) == (0.72, 3.0)
     assert found["index assisted: maintenance, a tuple"].ours == pytest.approx(0.2)
     assert found["at the rarest, error of the uniform over the stratified sample"].ours == 4.0

@@ -7,21 +7,26 @@ and the harmonic numbers have 400 bits behind the point.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
+from math import lcm
 
 import numpy as np
 import numpy.typing as npt
 
-from ids.reproduce.rq1.accuracy import Worst
-from ids.reproduce.rq1.enumeration import whole_numbers
-
-__all__ = ["CLOSED", "Recount", "slope"]
+__all__ = ["CLOSED", "Recount", "slope", "whole_numbers"]
 
 CLOSED = ("SUM", "COUNT", "AVG", "VAR_POP", "VAR_SAMP")
 _BITS = 400
+
+
+def whole_numbers(ys: Sequence[float]) -> tuple[int, list[int]]:
+    """``scale`` and the values times ``scale``, all of them whole: a double is a fraction."""
+    exact = [Fraction(y) for y in ys]
+    scale = lcm(*(y.denominator for y in exact))
+    return scale, [int(y * scale) for y in exact]
 
 
 class _Prefix:
@@ -76,13 +81,6 @@ class Recount:
     def _unit(self, game: str) -> int:
         unit: int = self._scale ** _degree(game)
         return unit
-
-    def judge(self, worst: Worst, given: float, asked: tuple[str, str, int, int]) -> None:
-        """An answer to (game, predicate, first, last), beside the exact one."""
-        game, _, first, last = asked
-        share, lift = self.parts(*asked)
-        magnitude = float(abs(share) + abs(lift))
-        worst.see(given, share + lift, self.aggregate(game, first, last), magnitude)
 
 
 def _degree(game: str) -> int:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ids.reproduce.rq4.window import Window
 from ids.reproduce.subject import Subject
+from ids.reproduce.values import equality, frequent, plain, where
 
 __all__ = ["aligned", "conditions", "window_of"]
 
@@ -70,17 +70,10 @@ def _equalities(events: pa.Table, subject: Subject) -> Iterator[tuple[str, Boole
 
 def _values(events: pa.Table, attribute: str) -> Iterator[tuple[str, Booleans]]:
     """The conditions ``attribute = value`` of the values that enough rows have, common first."""
-    column = _plain(events, attribute)
-    counted = sorted(
-        (entry for entry in column.value_counts().to_pylist() if entry["values"] is not None),
-        key=lambda entry: (-entry["counts"], str(entry["values"])),
-    )
-    for entry in counted[:MOST]:
-        if entry["counts"] >= LEAST:
-            value = entry["values"]
-            holds = pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False)
-            shown = f"'{value}'" if isinstance(value, str) else f"{value}"
-            yield f"{attribute} = {shown}", holds.to_numpy(zero_copy_only=False)
+    column = plain(events[attribute])
+    for value, rows in frequent(events, attribute)[:MOST]:
+        if rows >= LEAST:
+            yield equality(attribute, value), where(column, value)
 
 
 def _ranges(events: pa.Table, subject: Subject) -> dict[str, Booleans]:
@@ -96,11 +89,6 @@ def _ranges(events: pa.Table, subject: Subject) -> dict[str, Booleans]:
 
 def _codes(events: pa.Table, attribute: str) -> Integers:
     """A number for each value, and one for NULL: every row is in a stratum."""
-    encoded = _plain(events, attribute).dictionary_encode(null_encoding="encode")
+    encoded = plain(events[attribute]).dictionary_encode(null_encoding="encode")
     codes: Integers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
-
-
-def _plain(events: pa.Table, attribute: str) -> pa.Array:
-    column = events[attribute].combine_chunks()
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -24,7 +24,7 @@ from ids.reproduce.step import Findings, Step
 from ids.reproduce.subject import SUBJECTS
 from ids.state.scaling import decode, grid
 
-__all__ = ["ALL", "LITERAL", "LOOP", "WHOLE", "agree", "contenders", "looped", "steps"]
+__all__ = ["ALL", "LITERAL", "LOOP", "WHOLE", "contenders", "looped", "refuse_other_atoms", "steps"]
 
 LOOP = "IDS, the slide loop"
 ALL = "IDS, the slide loop, all that Algorithm 1 keeps"
@@ -55,7 +55,7 @@ def _work(bench: Bench) -> Findings:
     tests = PREDICATES[4]
     work = contenders(stream, window, tests)
     prepared = stream.prepared([equals(test) for test in tests])
-    agree(prepared, work[LOOP](), work[LITERAL]())
+    refuse_other_atoms(prepared, work[LOOP](), work[LITERAL]())
     whole = Maintained(prepared, window, 1, EVERYTHING)
     work[ALL] = whole.incremental(rows - window)
     took = in_turns(work, bench.size.repetitions)
@@ -100,8 +100,8 @@ def looped(prepared: Prepared, window: int, atoms: object = None) -> Words:
     return summaries
 
 
-def agree(prepared: Prepared, summaries: object, state: object) -> None:
-    """Refuse to go on unless Algorithm 1 ended in the same atoms, up to its rounding."""
+def refuse_other_atoms(prepared: Prepared, summaries: object, state: object) -> None:
+    """Stop unless Algorithm 1 ended in the same atoms, up to its rounding."""
     assert isinstance(summaries, np.ndarray)
     assert isinstance(state, algorithm1.State)
     unit = 2.0 ** grid(prepared.scale)

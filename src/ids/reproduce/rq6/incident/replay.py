@@ -11,7 +11,8 @@ import pyarrow as pa
 
 import ids
 from ids.reproduce.baselines.coalitions import Floats
-from ids.reproduce.rq6.candidates import PLANTED, Candidate
+from ids.reproduce.engines import registering
+from ids.reproduce.rq6.candidates import PLANTED, Candidate, conditions_of
 
 __all__ = ["SIGNALS", "Signals", "replanted", "replay"]
 
@@ -59,16 +60,13 @@ def replanted(calm: pa.Table, onset: int, factor: float) -> pa.Table:
 
 
 def _script(candidates: Sequence[Candidate], window: int, slide: int) -> str:
-    registered = "\n".join(
-        f"REGISTER PREDICATE {c.name} AS ({c.condition}) ON requests;" for c in candidates
-    )
     asked = ",\n".join(
         f"SHAPLEY_ATTRIBUTE(AVG(latency), {c.name} WITH (SHARE, LIFT)) AS {c.name},\n"
         f"SHAPLEY_DELTA(VAR_POP(latency), {c.name}) AS {c.name}_delta"
         for c in candidates
     )
     return f"""
-        {registered}
+        {registering(conditions_of(candidates), "requests")}
         SELECT AVG(latency) AS average, {asked}
         FROM requests
         WINDOW w AS (ORDER BY event_time ROWS {window} PRECEDING SLIDE {slide} ROWS)

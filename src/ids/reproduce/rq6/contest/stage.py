@@ -10,13 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import ids
+from ids.reproduce.asking import after_slides
 from ids.reproduce.baselines.coalitions import Aggregate, Floats, GroupGame
 from ids.reproduce.baselines.factor import lift_factors
 from ids.reproduce.bench import Bench
-from ids.reproduce.rq2.latency import after_slides
-from ids.reproduce.rq6.candidates import SIBLINGS
+from ids.reproduce.engines import registered
+from ids.reproduce.rq6.candidates import SIBLINGS, conditions_of
 from ids.reproduce.rq6.truth import truth
-from ids.reproduce.subject import SUBJECTS
+from ids.reproduce.subject import REGIONS, SUBJECTS
+from ids.reproduce.values import plain, where
 
 __all__ = ["AGGREGATES", "Groups", "Stage"]
 
@@ -24,7 +26,6 @@ AGGREGATES: tuple[Aggregate, ...] = ("AVG", "VAR_POP")
 Groups = npt.NDArray[np.intp]
 
 _ASKED = 201  # questions of which the median is one repetition's latency
-_REGIONS = ("EU-West", "US-East", "AP-South", "SA-East")
 
 
 class Stage:
@@ -35,7 +36,7 @@ class Stage:
     atom     intp[n]      each row's atom, of ``ATOMS``: region × premium or not × checkout or not
     """
 
-    ATOMS = 4 * len(_REGIONS)
+    ATOMS = 4 * len(REGIONS)
 
     def __init__(self, bench: Bench, n: int) -> None:
         subject = SUBJECTS["synthetic"]
@@ -43,13 +44,13 @@ class Stage:
         self.rows: pa.Table = bench.events(subject, n, truth(bench).onset - n)
         self.y: Floats = self.rows[subject.value].to_numpy()
         self.masks = {candidate.name: candidate.mask(self.rows) for candidate in SIBLINGS}
-        region = np.array(self.rows["region"].to_pylist())
-        premium = np.array(self.rows["tier"].to_pylist()) == "premium"
-        codes = sum(k * (region == name) for k, name in enumerate(_REGIONS))
+        region = plain(self.rows["region"])
+        premium = where(plain(self.rows["tier"]), "premium")
+        codes = sum(k * where(region, name) for k, name in enumerate(REGIONS))
         self.atom: Groups = np.asarray(4 * codes + 2 * premium + self.masks["checkout"], np.intp)
-        self._engine = ids.Engine(window=ids.CountWindow(n), value=subject.value)
-        for candidate in SIBLINGS:
-            self._engine.register(candidate.name, candidate.condition)
+        self._engine = registered(
+            ids.Engine(window=ids.CountWindow(n), value=subject.value), conditions_of(SIBLINGS)
+        )
         self._engine.ingest(self.rows)
         self._asked = {
             (aggregate, name): self._engine.attribute(aggregate, name).value

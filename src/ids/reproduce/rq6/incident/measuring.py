@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from ids.reproduce.bench import Bench
 from ids.reproduce.rq6.candidates import PLANTED, RIVALS, Candidate
-from ids.reproduce.rq6.leading import RULES, Calm, leads, led_from
-from ids.reproduce.rq6.replay import SIGNALS, Signals, replanted, replay
+from ids.reproduce.rq6.incident.leading import RULES, Calm, leads, led_from
+from ids.reproduce.rq6.incident.replay import SIGNALS, Signals, replanted, replay
 from ids.reproduce.rq6.truth import Truth, truth
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Row, Step, Value

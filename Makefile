@@ -22,7 +22,7 @@ test: $(STAMP)          ## everything that is checked
 bench: $(STAMP)         ## measure, and write benchmarks/results; BENCH=name for one question
 	$(BIN)/python -m benchmarks $(BENCH)
 
-evaluation: $(STAMP)    ## the paper's evaluation, about an hour; QUICK=1 for five minutes, TAXI=path for trips
+evaluation: $(STAMP)    ## the paper's evaluation, half an hour; QUICK=1 for five minutes, TAXI=path for trips
 	$(BIN)/ids reproduce --out evaluation $(if $(QUICK),--quick) $(if $(TAXI),--taxi $(TAXI))
 
 lock:                   ## pin what pyproject.toml asks for; UPGRADE=--upgrade for newer versions

@@ -39,6 +39,11 @@ def test_the_figures_in_the_docs_are_there_and_are_drawings(kept: Edition) -> No
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
 
 
+def test_what_is_worse_than_the_papers_says_why(kept: Edition) -> None:
+    compared = [one for part in kept.parts for one in part.section.comparisons]
+    assert not [one.what for one in compared if one.verdict == "worse" and not one.reason]
+
+
 def test_every_record_in_the_docs_is_of_a_step_that_is_still_taken(kept: Edition) -> None:
     assert {path.stem for path in RECORDS.glob("*.json")} == {r["step"] for r in kept.records}
 

@@ -52,7 +52,8 @@ class Repeated:
             return 0.0
         from scipy.stats import t
 
-        quantile = float(t.ppf((1 + CONFIDENCE) / 2, count - 1))
+        # releases of SciPy differ in the last bits, and records are printed wherever they are read
+        quantile = round(float(t.ppf((1 + CONFIDENCE) / 2, count - 1)), 12)
         return quantile * stdev(self.samples) / sqrt(count)
 
     def scaled(self, factor: float) -> Repeated:

@@ -54,7 +54,7 @@ def steps(size: Size) -> list[Step]:
     engine = Step(
         "beyond-late-engine",
         "late rows in process",
-        size.of(quick=2.0, full=8.0),
+        size.of(quick=0.2, full=0.7),
         partial(_in_process, allowed),
         ("synthetic",),
     )

@@ -49,7 +49,7 @@ class Window(NamedTuple):
 
 def steps(size: Size) -> list[Step]:
     """One, of all windows."""
-    about = size.of(quick=3.5, full=16.0)
+    about = size.of(quick=3.5, full=40.0)
     does = f"every coalition of windows up to N = {LARGEST}"
     return [Step("rq1-enumeration", does, about, _work)]
 

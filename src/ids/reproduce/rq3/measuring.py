@@ -26,7 +26,7 @@ def steps(size: Size) -> list[Step]:
         Step(
             f"rq3-memory-{window}",
             f"memory of {window:,} rows, five configurations",
-            5.0 if window < 1_000_000 else 25.0,
+            8.0 if window < 1_000_000 else 25.0,
             partial(_work, window=window),
         )
         for window in windows

@@ -17,6 +17,8 @@ Found = dict[str, Any]
 
 
 def _draw(tables: Tables) -> Drawing:
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
+
     rows = tables["beyond_fanout"]
     drawing, (left, right) = canvas(2, height=2.9)
     labels = list(dict.fromkeys(row["label"] for row in rows))
@@ -38,6 +40,8 @@ def _draw(tables: Tables) -> Drawing:
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
         axes.set_xlabel("registered predicates, K")
+    right.yaxis.set_major_locator(LogLocator(subs=(1, 3)))  # it spans little more than a decade
+    right.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     _guides(left, rows)
     drawing.legend(loc="outside lower center", ncols=3)
     return drawing

@@ -35,7 +35,7 @@ def steps(size: Size) -> list[Step]:
         Step(
             f"beyond-fanout-{predicates}",
             f"atoms of {predicates} predicates, five schemas",
-            size.of(quick=1.0, full=4.0),
+            size.of(quick=0.4, full=2.0),
             partial(_by_schema, predicates=predicates),
         )
         for predicates in _PREDICATES
@@ -45,7 +45,7 @@ def steps(size: Size) -> list[Step]:
         Step(
             "beyond-fanout-limit",
             "atoms of Booleans up to their limit and past it",
-            size.of(quick=1.0, full=4.0),
+            size.of(quick=0.4, full=2.0),
             _to_the_limit,
         ),
     ]

@@ -28,10 +28,10 @@ IDS = "IDS (closed form)"
 def steps(size: Size) -> list[Step]:
     """The cost table at each window, how permutations converge, and the libraries on tuples."""
     windows = size.of(
-        quick=((200, 6.0), (1_000, 3.0)), full=((1_000, 10.0), (10_000, 20.0), (20_000, 35.0))
+        quick=((200, 3.0), (1_000, 2.0)), full=((1_000, 4.0), (10_000, 12.0), (20_000, 32.0))
     )
-    converging = size.of(quick=((1_000, 2.0),), full=((1_000, 12.0), (10_000, 25.0)))
-    players = size.of(quick=((64, 4.0),), full=((64, 5.0), (256, 17.0), (512, 45.0)))
+    converging = size.of(quick=((1_000, 0.5),), full=((1_000, 8.0), (10_000, 28.0)))
+    players = size.of(quick=((64, 1.5),), full=((64, 2.0), (256, 3.0), (512, 8.0)))
     kinds = (
         ("cost", "IDS and estimators at N = {:,}", _cost, windows),
         ("converge", "permutations at N = {:,}", _converge, converging),

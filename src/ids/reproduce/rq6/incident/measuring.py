@@ -53,12 +53,12 @@ def steps(size: Size) -> list[Step]:
     """The incident that was planted, by several slides and rivals; and others like it."""
     needs = ("synthetic",)
     return [
-        Step("rq6-case", "the planted incident", size.of(quick=2.0, full=5.0), _case, needs),
+        Step("rq6-case", "the planted incident", size.of(quick=0.1, full=0.2), _case, needs),
         *(
             Step(
                 f"rq6-leads-{rivals}",
                 f"who leads, and when, among {rivals}",
-                size.of(quick=1.0, full=6.0),
+                size.of(quick=0.1, full=0.6),
                 partial(_leads, rivals),
                 needs,
             )
@@ -67,7 +67,7 @@ def steps(size: Size) -> list[Step]:
         Step(
             "rq6-onsets",
             "the same incident elsewhere",
-            size.of(quick=1.0, full=8.0),
+            size.of(quick=0.1, full=0.6),
             _onsets,
             needs,
         ),

@@ -43,7 +43,7 @@ BOUNDED = ("AVG", "VAR_POP")  # the games that the paper speaks of
 SMALL = 0.1  # r/N up to which the paper compares, and up to which r^(-1/2) is all there is
 CONTENDERS = (
     "lazy sweeps", "WindowSample", "chain-sample", "engine with a sample", "engine without",
-    "priority-sample", "eager domination",
+    "priority-sample", "eager domination", "engine with strata",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from ids.engine import Engine
 from ids.model.sampling import Sampling
@@ -20,6 +21,7 @@ from ids.reproduce.rq4.strata import beside_uniform, size_for
 from ids.reproduce.rq4.trials import GAMES_ASKED, Way, trials
 from ids.reproduce.size import Size
 from ids.reproduce.step import Findings, Row, Step
+from ids.reproduce.values import frequent
 from ids.source import open_table
 
 __all__ = ["FRACTIONS", "SIZES", "WAYS", "steps"]
@@ -207,4 +209,11 @@ def _contenders(bench: Bench, n: int, r: int) -> list[tuple[str, int, Work]]:
         ("priority-sample", n, sampler(replaced, TimeWindow(n), n)),
         ("engine with a sample", many, engine(Sampling(size=r))),
         ("engine without", many, engine(None)),
+        ("engine with strata", many, engine(_stratified(events, subject.attributes[0], r))),
     ]
+
+
+def _stratified(events: pa.Table, by: str, r: int) -> Sampling:
+    """As many rows in all, of every stratum alike."""
+    counts = np.array([count for _, count in frequent(events, by)])
+    return Sampling(size=size_for(counts, r), strata=(by,))

@@ -220,7 +220,8 @@ def _ingest(tables: Tables) -> Table:
         "Means of five turns, side by side. Lazy sweeps and eager domination are bare compiled "
         "loops that keep the same rows; WindowSample and the two with replacement take raw rows in "
         "batches of 1,000, extremes included; the engine takes Arrow batches of 10,000 rows, with "
-        "its summaries and its retained window.",
+        "its summaries and its retained window; with strata, r rows in all. A control variate "
+        "costs nothing here: it is of the estimate alone.",
     )
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from ids.errors import SourceError
 from ids.reproduce.bench import Bench
 from ids.reproduce.library import Library
-from ids.reproduce.size import QUICK
+from ids.reproduce.size import FULL, QUICK
 from ids.reproduce.subject import SUBJECTS
 from ids.workloads.catalogue import recipe
 from ids.workloads.preparing import prepare
@@ -65,3 +65,16 @@ def test_events_come_in_order_and_a_short_stream_goes_on_from_its_beginning(
     gaps = pc.pairwise_diff(longer["event_time"].combine_chunks().cast(pa.int64()))
     assert pc.min(gaps).as_py() >= 0
     assert bench.events(stress, 10, first=5).equals(whole.slice(5, 10))
+
+
+def test_other_trips_or_another_zone_table_lie_in_another_place(tmp_path: Path) -> None:
+    files = []
+    for number in range(13):
+        files.append(tmp_path / f"{number:02}.parquet")
+        files[-1].write_text(str(number))
+    *months, zones, other = files
+    kept = {
+        Library(tmp_path, FULL, trips).place("nyc")
+        for trips in [(*months, zones), (*months[:-1], zones), (*months, other)]
+    }
+    assert len(kept) == 3

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -20,7 +21,7 @@ import pytest
 from ids.reproduce import records
 from ids.reproduce.catalogue import KEYS, chapters
 from ids.reproduce.chapter import Section, Tables
-from ids.reproduce.publishing import compose
+from ids.reproduce.publishing import Edition, compose
 from ids.reproduce.size import QUICK
 from tests.conftest import ROOT
 
@@ -40,13 +41,13 @@ class Run:
     def records(self) -> list[dict[str, Any]]:
         return records.read_all(self.out / "records")
 
+    @cached_property
+    def edition(self) -> Edition:
+        return compose(chapters(), self.out / "records")
+
     @property
     def tables(self) -> Tables:
-        rows: dict[str, list[Any]] = {}
-        for record in self.records:
-            for name, more in record["findings"].items():
-                rows.setdefault(name, []).extend(more)
-        return Tables(rows)
+        return self.edition.tables
 
 
 def command(out: Path) -> list[str]:
@@ -159,5 +160,4 @@ def test_every_chapter_compares_itself_with_the_paper(run: Run) -> None:
 def test_the_markdown_is_what_the_records_say(run: Run) -> None:
     from ids.reproduce.report import markdown
 
-    edition = compose(chapters(), run.out / "records")
-    assert (run.out / "evaluation.md").read_text(encoding="utf-8") == markdown(edition)
+    assert (run.out / "evaluation.md").read_text(encoding="utf-8") == markdown(run.edition)

@@ -14,7 +14,6 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from ids.reproduce.chapter import Chapter
     from ids.reproduce.step import Step
 
 __all__ = ["Bars", "Pace", "bars"]
@@ -104,12 +103,12 @@ class Bars:
         self._console = console
         self._number, self._steps = 0, 0
 
-    def planned(self, steps: Sequence[tuple[Chapter, Step, bool]]) -> None:
+    def planned(self, steps: Sequence[tuple[Step, bool]]) -> None:
         """Set out what there is to do."""
-        there = sum(known for _, _, known in steps)
+        there = sum(known for _, known in steps)
         if there:
             self._line(f"{there} of {len(steps)} steps are on record and left alone")
-        self.pace = Pace(sum(step.seconds for _, step, known in steps if not known))
+        self.pace = Pace(sum(step.seconds for step, known in steps if not known))
         self._number, self._steps = there, len(steps)
         self._show("all", "all steps")
 

@@ -9,10 +9,8 @@ import typer
 
 from ids.cli.arguments import DebugOption, ZonesOption
 from ids.cli.reporting import note, reporting
-from ids.errors import SourceError
 
 __all__ = ["reproduce"]
-
 
 _Questions = Annotated[
     list[str] | None,
@@ -59,6 +57,7 @@ def reproduce(
     with reporting(debug):
         from ids.cli.bars import bars
         from ids.reproduce.catalogue import chapters
+        from ids.reproduce.keeping import make_directory
         from ids.reproduce.library import Library
         from ids.reproduce.publishing import compose, publish
         from ids.reproduce.running import measure
@@ -69,7 +68,7 @@ def reproduce(
         trips = ingredients(taxi or [], zones)
         if not trips:
             note("no taxi trips (--taxi): nyc is left out, auction stands in for it where it can")
-        _ready(out)
+        make_directory(out)  # before half an hour is spent on what goes into it
         library = Library(workloads or out / "workloads", QUICK if quick else FULL, trips)
         try:
             with bars() as progress:
@@ -78,11 +77,3 @@ def reproduce(
             note(f"what is done is kept in {out}; the same command goes on from there")
             raise
         typer.echo(publish(compose(chapters(), out / "records"), out))
-
-
-def _ready(out: Path) -> None:
-    """The directory is there, before an hour is spent on what goes into it."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SourceError(f"cannot make {out}: {error.strerror}") from error

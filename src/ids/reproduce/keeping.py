@@ -9,7 +9,15 @@ from pathlib import Path
 
 from ids.errors import SourceError
 
-__all__ = ["keep", "keep_all"]
+__all__ = ["keep", "keep_all", "make_directory"]
+
+
+def make_directory(path: Path) -> None:
+    """A directory is there, with those above it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SourceError(f"cannot make {path}: {error.strerror}") from error
 
 
 def keep(path: Path, text: str) -> Path:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
+import hashlib
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 
 from ids.errors import SourceError
+from ids.reproduce.keeping import make_directory
 from ids.reproduce.sessions import session
 from ids.reproduce.size import Size
 from ids.reproduce.subject import SUBJECTS
@@ -56,7 +57,7 @@ class Library:
         """Make those that are not there yet, in one Spark session; the others are checked."""
         wanted = [name for name in workloads if self.missing(name) is None]
         if wanted:
-            self._make_room()
+            make_directory(self.directory)
         absent = [w for w in wanted if standing(self._recipes[w], self.place(w)) is None]
         if not absent:
             return
@@ -67,12 +68,6 @@ class Library:
                 begun(name)
                 files = self._trips if name == "nyc" else ()
                 prepare(spark, self._recipes[name], self.place(name), files)
-
-    def _make_room(self) -> None:
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SourceError(f"cannot make {self.directory}: {error.strerror}") from error
 
     @property
     def months(self) -> list[str]:
@@ -101,5 +96,6 @@ class Library:
             raise SourceError(f"{workload} cannot be had: {why}")
         made = self._recipes[workload]
         if made.sources:
-            return re.sub(r"\W", "", "".join(source.sha256[:4] for source in made.sources))[:40]
+            every = "".join(source.sha256 for source in made.sources)
+            return hashlib.sha256(every.encode()).hexdigest()[:16]
         return f"{made.known_rows}-{made.seed}-{made.edition}"

@@ -27,7 +27,7 @@ __all__ = ["Progress", "Silence", "measure"]
 class Progress(Protocol):
     """Who is told how far a run is; the command line draws bars."""
 
-    def planned(self, steps: Sequence[tuple[Chapter, Step, bool]]) -> None:
+    def planned(self, steps: Sequence[tuple[Step, bool]]) -> None:
         """All that will be done; True for what is on record already."""
 
     def preparing(self, workload: str) -> None:
@@ -46,7 +46,7 @@ class Progress(Protocol):
 class Silence:
     """Nobody is told."""
 
-    def planned(self, steps: Sequence[tuple[Chapter, Step, bool]]) -> None: ...
+    def planned(self, steps: Sequence[tuple[Step, bool]]) -> None: ...
     def preparing(self, workload: str) -> None: ...
     def begun(self, step: Step) -> None: ...
     def advanced(self, done: float) -> None: ...
@@ -64,18 +64,15 @@ def measure(
     told = progress or Silence()
     _refuse_another_size(out, library.size)
     steps = [
-        (chapter, replace(step, needs=tuple(map(library.named, step.needs))))
+        replace(step, needs=tuple(map(library.named, step.needs)))
         for chapter in chapters
         for step in chapter.steps(library.size)
     ]
-    needed = {name for _, step in steps for name in step.needs}
+    needed = {name for step in steps for name in step.needs}
     library.prepare((name for name in SUBJECTS if name in needed), told.preparing)
-    todo = [
-        (chapter, step, _on_record(_path(out, step), _fingerprint(step, library)))
-        for chapter, step in steps
-    ]
+    todo = [(step, _on_record(_path(out, step), _fingerprint(step, library))) for step in steps]
     told.planned(todo)
-    for _, step, there in todo:
+    for step, there in todo:
         if not there:
             _take(step, out, library, told)
 

@@ -89,7 +89,8 @@ def bars() -> Iterator[Bars]:
         _Bar(told),
         _Left(told),
     )
-    with Progress(*columns, console=console, transient=True) as live:
+    watched = console.is_terminal  # elsewhere even an empty display would leave a blank line
+    with Progress(*columns, console=console, transient=True, disable=not watched) as live:
         told.live = live
         yield told
 

@@ -98,7 +98,8 @@ def ingredients(paths: list[Path], zones: Path | None) -> tuple[Path, ...]:
     """
     if not paths:
         if zones is not None:
-            raise SourceError("--zones are those of trips; name the trips, too, or drop it")
+            named = "--from (ids reproduce: --taxi)"
+            raise SourceError(f"--zones are those of trips; name the trips with {named}")
         return ()
     files = [file for path in paths for file in _trip_files(path)]
     files.sort(key=lambda file: file.name)

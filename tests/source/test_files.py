@@ -7,6 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ids.errors import DataError, SourceError
 from ids.model.table import ColumnData, Kind
@@ -62,6 +64,28 @@ def test_only_the_empty_field_of_a_csv_is_null(tmp_path: Path) -> None:
     source = open_table(written(tmp_path / "e.csv", 'a,s,x\n1,"",1.5\n2,,nan\n3,null,\n'), "e")
     assert column(source, "s") == ["", None, "null"]
     assert str(column(source, "x")) == "[1.5, nan, None]"
+
+
+LAST_FIELDS = ['"b"', "b", "", '""', '"b, c"', '"b"""', '"b\nc"', "7"]
+
+
+@given(
+    st.lists(st.sampled_from(LAST_FIELDS), min_size=2, max_size=2),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from(["", "u,v", "u,1", '"u",']),
+    st.booleans(),
+)
+def test_the_last_line_of_a_csv_reads_the_same_with_and_without_its_end(
+    tmp_path_factory: pytest.TempPathFactory, fields: list[str], end: str, before: str, marked: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("csv")
+    mark = "\ufeff" if marked else ""
+    text = mark + end.join(["p,q", *([before] if before else []), ",".join(fields)])
+    open_ended = open_table(written(folder / "a.csv", text), "e")
+    ended = open_table(written(folder / "b.csv", text + end), "e")
+    assert dict(open_ended.schema) == dict(ended.schema)
+    for name in ("p", "q"):
+        assert column(open_ended, name) == column(ended, name)
 
 
 def test_a_type_that_changes_late_in_a_csv_is_still_seen(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import json
 import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,21 @@ def test_a_csv_file_is_the_same_table(
     lines += [",".join(["1", *(v or "" for v in row)]) for row in zip(*columns, strict=True)]
     path.write_bytes(("\n".join(lines) + "\n").encode())
     assert on_spark(spark, path) == in_process(path)
+
+
+@pytest.mark.parametrize("breaks", [False, True], ids=["in one line", "over two lines"])
+def test_the_last_line_of_a_csv_file_is_the_same_row(
+    spark: SparkSession, tmp_path: Path, breaks: bool
+) -> None:
+    word = '"b\nc"' if breaks else '"b"'
+    lasts = [f"{word},", f'{word},""', f"a,{word}", f",{word}", ",", '"",', '"x,",', '"x""",', "a,"]
+    family = product(lasts, ["\n", "\r\n", "\r"], [True, False], ["", "\ufeff"])
+    for number, (last, end, ended, mark) in enumerate(family):
+        text = mark + end.join(["p,q", "u,v", last]) + (end if ended else "")
+        (tmp_path / f"{number:03}.csv").write_bytes(text.encode())
+    found = on_spark(spark, tmp_path)
+    assert found == in_process(tmp_path)
+    assert found["q"][1][:8] == ["v", None] * 4
 
 
 @few

@@ -46,7 +46,7 @@ def read_csv(path: Path, as_text: Iterable[str] = ()) -> pa.Table:
 
 def _parse_csv(path: Path, as_text: Iterable[str], *, threads: bool) -> pa.Table:
     return pa.csv.read_csv(
-        path,
+        _ended(path),
         read_options=pa.csv.ReadOptions(use_threads=threads, block_size=_BLOCK),
         parse_options=pa.csv.ParseOptions(newlines_in_values=True),
         convert_options=pa.csv.ConvertOptions(
@@ -56,6 +56,19 @@ def _parse_csv(path: Path, as_text: Iterable[str], *, threads: bool) -> pa.Table
             column_types={name: pa.string() for name in as_text},
         ),
     )
+
+
+def _ended(path: Path) -> Path | pa.BufferReader:
+    """The file; one that ends in a comma gets its last line end.
+
+    Arrow takes an empty field at the very end of a file for quoted if the one before it was.
+    """
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 1))
+        if file.read(1) != b",":
+            return path
+        file.seek(0)
+        return pa.BufferReader(file.read() + b"\n")
 
 
 def _csv_fault(path: Path, error: pa.ArrowInvalid) -> str:

@@ -152,6 +152,45 @@ def test_a_dictionary_with_repeats_and_nulls_becomes_one_code_a_value() -> None:
     assert column.values[0] == column.values[1]
 
 
+VALUES: list[tuple[pa.DataType, list[object]]] = [
+    (pa.string(), ["", "EU", "US"]),
+    (pa.large_string(), ["", "EU", "US"]),
+    (pa.string_view(), ["", "EU", "US"]),
+    (pa.int16(), [-1, 0, 7]),
+    (pa.float64(), [-0.5, 0.0]),
+    (pa.decimal128(5, 2), [Decimal("0.50"), Decimal("1.00")]),
+    (pa.bool_(), [True, False]),
+    (pa.timestamp("ns"), [0, 1_000]),
+]
+
+
+@st.composite
+def dictionaries(draw: st.DrawFn) -> tuple[pa.ChunkedArray, pa.Array]:
+    """Chunks whose dictionaries repeat values and hold NULLs; and the same values without one."""
+    type_, values = draw(st.sampled_from(VALUES))
+    index = draw(st.sampled_from([pa.int8(), pa.int32(), pa.uint64()]))
+    chunks, plain = [], []
+    for _ in range(draw(st.integers(1, 3))):
+        held = draw(st.lists(st.none() | st.sampled_from(values), max_size=4))
+        code = st.integers(0, len(held) - 1) if held else st.nothing()
+        codes = draw(st.lists(st.none() | code, max_size=5))
+        indices = pa.array(codes, index)
+        chunks.append(pa.DictionaryArray.from_arrays(indices, pa.array(held, type_)))
+        plain += [None if code is None else held[code] for code in codes]
+    return pa.chunked_array(chunks), pa.array(plain, type_)
+
+
+@given(dictionaries())
+def test_nulls_among_the_values_of_a_dictionary_are_nulls(
+    columns: tuple[pa.ChunkedArray, pa.Array],
+) -> None:
+    coded, plain = columns
+    found = as_data(coded)
+    assert python(found) == python(as_data(plain))
+    if found.dictionary is not None:
+        assert len(set(found.dictionary)) == len(found.dictionary)
+
+
 @pytest.mark.parametrize(
     ("type_", "kind"),
     [(pa.int64(), Kind.NUMBER), (pa.float32(), Kind.NUMBER), (pa.timestamp("ns"), Kind.TIME)],
@@ -186,7 +225,13 @@ def test_nan_is_a_value_and_needs_no_mask() -> None:
 
 @pytest.mark.parametrize(
     "type_",
-    [pa.list_(pa.string()), pa.struct([("a", pa.int64())]), pa.binary(), pa.time64("us")],
+    [
+        pa.list_(pa.string()),
+        pa.struct([("a", pa.int64())]),
+        pa.binary(),
+        pa.time64("us"),
+        pa.dictionary(pa.int8(), pa.list_(pa.string())),
+    ],
     ids=str,
 )
 def test_other_types_have_no_kind(type_: pa.DataType) -> None:

@@ -55,7 +55,7 @@ def canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
     match kind_of(type_):
         case Kind.TEXT:
             coded = column if types.is_dictionary(type_) else column.dictionary_encode()
-            return _distinct(coded.cast(_CODES).unify_dictionaries())
+            return _distinct(coded.cast(_CODES))
         case _ if types.is_dictionary(type_):
             decoded = [chunk.dictionary_decode() for chunk in column.chunks]
             return canonical(pa.chunked_array(decoded, type=type_.value_type))
@@ -88,12 +88,14 @@ def _floored(chunk: pa.Array) -> pa.Array:
 
 
 def _distinct(coded: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A dictionary may repeat a value or hold NULL: one code must be one value."""
+    """One dictionary for all chunks, in which one code is one value: it may repeat or hold NULL."""
     if coded.num_chunks == 0:
         return coded
-    dictionary = coded.chunk(0).dictionary
-    if dictionary.null_count == 0 and pc.count_distinct(dictionary).as_py() == len(dictionary):
-        return coded
+    if not any(chunk.dictionary.null_count for chunk in coded.chunks):
+        coded = coded.unify_dictionaries()  # which knows no NULL among the values
+        dictionary = coded.chunk(0).dictionary
+        if pc.count_distinct(dictionary).as_py() == len(dictionary):
+            return coded
     return coded.cast(pa.string()).dictionary_encode()
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "StateError",
     "UnknownNameError",
     "closest",
+    "nearest",
 ]
 
 
@@ -94,9 +95,15 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     names = sorted({str(k) for k in known})
     if not names:
         return None
-    by_lower = {n.lower(): n for n in names}
-    near = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
-    if near:
-        return f"did you mean {by_lower[near[0]]!r}?"
+    near = nearest(name, names)
+    if near is not None:
+        return f"did you mean {near!r}?"
     shown = names[:8]
     return "known: " + ", ".join(shown) + (", …" if len(names) > len(shown) else "")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a misspelt one most likely means, whatever the case of its letters."""
+    by_lower = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+    return by_lower[near[0]] if near else None

@@ -77,6 +77,17 @@ def test_a_bad_first_batch_leaves_a_fresh_engine(
         assert engine.attribute("SUM", "eu").value == 1.0
 
 
+@pytest.mark.parametrize("engine", [begun(), ids.Engine(ids.CountWindow(9), "x")])
+def test_a_condition_on_a_column_in_double_quotes_is_refused_with_rows_and_without(
+    engine: ids.Engine,
+) -> None:
+    meant = "'region' = 'EU' reads no column at line 1, column 1; did you mean `region`"
+    with pytest.raises(ScriptError, match=meant):
+        engine.register("quoted", "\"region\" = 'EU'")
+    with pytest.raises(ScriptError, match=meant):
+        engine.attribute("SUM", "\"region\" = 'EU'")
+
+
 def test_a_batch_without_rows_changes_nothing() -> None:
     engine = begun()
     before = everything(engine)

@@ -52,6 +52,16 @@ MISTAKES = {
     "text beside a number": Mistake(
         attribute("s > 1"), "s is text, 1 is a number at line 1, column 34; compare with '1'"
     ),
+    "a column in double quotes": Mistake(
+        attribute("\"s\" = 'a'"),
+        "'s' = 'a' reads no column at line 1, column 34; did you mean `s`? Quotes write text, "
+        "backticks a name",
+    ),
+    "a counted column in double quotes": Mistake(
+        select('COUNT("s")'),
+        "'s' reads no column at line 1, column 14; did you mean `s`? Quotes write text, "
+        "backticks a name",
+    ),
     "NaN": Mistake(
         select(),
         "NaN of 'x' in t, row 2" + WAY_OUT,

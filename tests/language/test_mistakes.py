@@ -95,6 +95,12 @@ MISTAKES = {
     "ted '('",
     "REGISTER PREDICATE from AS (a) ON t": "unexpected keyword 'from' at line 1, column 20; expecte"
     "d the predicate's name",
+    frame('PARTITION BY "k" ORDER BY ts ROWS 5 PRECEDING'): "unexpected text 'k' at line 2, column "
+    "27; did you mean `k`? Quotes write text, backticks a name",
+    frame("ORDER BY 'ts' ROWS 5 PRECEDING"): "unexpected text 'ts' at line 2, column 23; did you "
+    "mean `ts`?",
+    f'SELECT SUM(x) AS "total" {TAIL}': "unexpected text 'total' at line 1, column 18; did you "
+    "mean `total`?",
     "DROP PREDICATE p": "unexpected end at line 1, column 17; expected ON",
     "EXPLAIN SHOW PREDICATES": "unexpected 'SHOW' at line 1, column 9; expected SELECT",
     "/* a\n b */ SHOW /* c": "unterminated comment at line 2, column 12; expected '*/'",
@@ -131,6 +137,7 @@ CONDITIONS = {
     "CASE WHEN a THEN b END": "'CASE' cannot stand in an expression at line 1, column 1",
     "a || b": "'||' cannot stand in an expression at line 1, column 3",
     "t.a = 1": "unexpected '.' after 't' at line 1, column 2; write the column's name alone",
+    '"t"."a" = 1': "'.' cannot stand in an expression at line 1, column 4; write the column's name",
     "REVERSE(a)": "unknown function 'REVERSE' at line 1, column 1; known: ABS, FLOOR, CEIL, SQRT, "
     "LOWER, UPPER, LENGTH, TRIM, COALESCE, HOUR, MINUTE, DAYOFWEEK, DAY, MONTH, YEAR",
     "ABS()": "unexpected ')' at line 1, column 5; expected an argument of ABS",

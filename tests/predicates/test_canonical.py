@@ -71,10 +71,10 @@ NOT (a AND b) | NOT a OR NOT b
 NOT (a OR b) | NOT a AND NOT b
 x = 1 | x IN (1) | x = 1.0 | 1 = x | x <= 1 AND x >= 1 | x > 0 AND x = 1 | x IN (1, NULL) | x <=> 1
 x <> 1 | NOT (x = 1) | x NOT IN (1) | x < 1 OR x > 1 | NOT (1.0 = x)
-x > 5 AND x < 3 | FALSE | x = 1 AND x = 2 | x < x | 1 = 2 | NULL | x = NULL | NOT (x = NULL) \
+x > 5 AND x < 3 | FALSE | x = 1 AND x = 2 | x < x | NULL | x = NULL | NOT (x = NULL) \
 | a AND NOT a | x IS NULL AND x > 5 | x NOT IN (1, NULL) | x + NULL > 1 | HOUR(w) = 24 \
 | x > 5 AND s < ''
-TRUE | x > 5 OR TRUE | x IS NULL OR x IS NOT NULL | 1 = 1.0 | x <=> x | a IS TRUE OR a IS NOT TRUE \
+TRUE | x > 5 OR TRUE | x IS NULL OR x IS NOT NULL | x <=> x | a IS TRUE OR a IS NOT TRUE \
 | NOT FALSE | s <=> NULL OR s >= ''
 x IS NOT NULL | x = x | x > 5 OR x <= 5 | x >= 0 OR x < 1 | NOT (x IS NULL) | NOT (x <=> NULL) \
 | x <> x OR x = x | (x > 5) IS NOT NULL | x + 1 IS NOT NULL | NOT (x <> x)

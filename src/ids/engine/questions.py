@@ -27,6 +27,7 @@ from ids.plan.mechanism import Offer
 from ids.plan.question import Path, Question, choose, over_names, rows_path
 from ids.plan.recognising import Recogniser
 from ids.predicates.binding import bind_measure, bind_predicate
+from ids.predicates.constants import refuse_constant_tests
 from ids.state.enumerated import Enumerated
 from ids.state.refined import Refined
 
@@ -116,6 +117,7 @@ class Questions:
         game, measure = self.game(core, aggregate)
         parsed = self._read(predicate)
         if core is None:
+            refuse_constant_tests(parsed)  # it is bound when rows tell the columns
             mechanism = "marginal" if approximate is None else "sample"
             return Question(game, measure, Path(mechanism, "there are no rows yet"), approximate)
         if approximate is not None:

@@ -11,6 +11,7 @@ from ids.engine.questions import Questions
 from ids.engine.refining import drop, refine, refuse_unless_raw
 from ids.errors import ScriptError, UnknownNameError
 from ids.model.expression import Expression
+from ids.predicates.constants import refuse_constant_tests
 from ids.state.refined import Refined
 
 __all__ = ["Registrations"]
@@ -32,7 +33,9 @@ class Registrations:
         if name.lower() in self._names(core):
             raise ScriptError(f"predicate {name!r} is already registered", hint="drop it first")
         conditions = {**self.conditions, name: condition}
-        if core is not None:
+        if core is None:
+            refuse_constant_tests(condition)  # it is bound when rows tell the columns
+        else:
             refuse_unless_raw(core)
             bound = bind_conditions(conditions, core.schema.kinds)
             if isinstance(core.membership, Refined) and list(bound)[:-1] == [*core.predicates]:

@@ -21,6 +21,8 @@ FUNCTIONS = (
 )
 _CONSTANTS = {"NULL": None, "TRUE": True, "FALSE": False}
 _OPERATOR = "an operator such as AND or ="
+_KNOWN = "known: AND OR NOT IS IN BETWEEN LIKE = <> < <= > >= <=> + - * / %"
+_UNQUALIFIED = "write the column's name alone (in backticks if the dot is part of it)"
 
 
 def expression_of(tokens: Sequence[Token], end: Token, what: str) -> Expression:
@@ -104,8 +106,8 @@ class _Reader:
     def _atom(self, group: _Group, token: Token, word: str) -> Atom | None:
         """A name or a literal; None for the head of a call, whose arguments come first."""
         if (word in RESERVED and word not in _CONSTANTS) or token.kind is Kind.SYMBOL:
-            known = "known: AND OR NOT IS IN BETWEEN LIKE = <> < <= > >= <=> + - * / %"
-            raise ScriptError(f"{token.shown} cannot stand in an expression", token.at, known)
+            hint = _UNQUALIFIED if word == "." else _KNOWN
+            raise ScriptError(f"{token.shown} cannot stand in an expression", token.at, hint)
         if not group.wants_operand:
             raise unexpected(token, _OPERATOR)
         if group.follows("IN"):
@@ -114,7 +116,7 @@ class _Reader:
         if token.kind is Kind.NUMBER:
             return Atom(number(token.text, token.at), token)
         if token.kind is Kind.STRING:
-            return Atom(Literal(token.text, token.at), token)
+            return Atom(Literal(token.text, token.at, token.double_quoted), token)
         if word in _CONSTANTS:
             return Atom(Literal(_CONSTANTS[word], token.at), token)
         if word in ("TIMESTAMP", "DATE") and self._ahead().kind is Kind.STRING:
@@ -133,8 +135,7 @@ class _Reader:
             self._groups.append(_Group(behind, function=token))
             return None
         if behind.word == ".":
-            hint = "write the column's name alone (in backticks if the dot is part of it)"
-            raise ScriptError(f"unexpected '.' after {token.shown}", behind.at, hint)
+            raise ScriptError(f"unexpected '.' after {token.shown}", behind.at, _UNQUALIFIED)
         return Atom(Name(token.text, token.at), token)
 
     def _operator(self, group: _Group, token: Token, word: str) -> None:

@@ -134,7 +134,8 @@ def _tokens(
             token, index = _string(script, raw, index - 1, at)
             yield token
         elif kind is TokenType.RAW_STRING:
-            yield Token(Kind.STRING, script[start + 2 : end - 1], at)
+            double = script[start + 1] == '"'
+            yield Token(Kind.STRING, script[start + 2 : end - 1], at, double_quoted=double)
         elif kind is TokenType.IDENTIFIER:
             if not name:
                 raise ScriptError("empty name ``", at)
@@ -160,7 +161,7 @@ def _string(script: str, raw: list[Raw], index: int, at: Position) -> tuple[Toke
     while _touches(raw, index, TokenType.STRING) and script[end] == quote:
         texts.append(unescape(script[end + 1 : raw[index].end - 1], at))
         end, index = raw[index].end, index + 1
-    return Token(Kind.STRING, quote.join(texts), at), index
+    return Token(Kind.STRING, quote.join(texts), at, double_quoted=quote == '"'), index
 
 
 def _touches(raw: list[Raw], index: int, kind: TokenType) -> bool:

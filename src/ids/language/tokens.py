@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple, NoReturn
 
 from ids.errors import Position, ScriptError
-from ids.model.rendering import RESERVED
+from ids.model.rendering import RESERVED, backtick_hint
 
 __all__ = ["MAX_DEPTH", "Cursor", "Kind", "Token", "unexpected"]
 
@@ -41,12 +41,14 @@ class Token(NamedTuple):
     """One token; ``text`` is decoded for strings and names.
 
     ``word`` is the keyword or symbol it may be, in upper case; empty for values and the end.
+    ``double_quoted`` says that a string stands in double quotes.
     """
 
     kind: Kind
     text: str
     at: Position
     word: str = ""
+    double_quoted: bool = False
 
     @property
     def shown(self) -> str:
@@ -119,6 +121,9 @@ class Cursor:
     def name(self, what: str) -> Token:
         """Read a plain or backticked name; keywords need the backticks."""
         token = self.token
+        if token.kind is Kind.STRING:
+            hint = backtick_hint(token.text[:_SHOWN])
+            raise ScriptError(f"unexpected text {token.shown}", token.at, hint)
         if token.kind not in (Kind.WORD, Kind.QUOTED):
             self.fail(what)
         if token.word in RESERVED:

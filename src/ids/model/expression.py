@@ -59,10 +59,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant; a datetime is aware and in UTC. TRUE and 1 are different literals."""
+    """A constant; a datetime is aware and in UTC. TRUE and 1 are different literals.
+
+    ``double_quoted`` says that a text was written as "text", which elsewhere quotes a name.
+    """
 
     value: Value
     at: Position | None = field(default=None, compare=False)
+    double_quoted: bool = field(default=False, compare=False, repr=False)
 
     def __eq__(self, other: object) -> bool:
         return (

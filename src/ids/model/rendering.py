@@ -25,7 +25,7 @@ from ids.model.expression import (
     Or,
 )
 
-__all__ = ["RESERVED", "quoted", "render"]
+__all__ = ["RESERVED", "backtick_hint", "brief", "quoted", "render"]
 
 RESERVED = frozenset(
     (
@@ -37,6 +37,7 @@ RESERVED = frozenset(
 )
 """Words that are names only in backticks."""
 
+_SHOWN = 60
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 9)
 
@@ -49,7 +50,20 @@ def quoted(name: str) -> str:
     """
     if _PLAIN.fullmatch(name) and name.upper() not in RESERVED:
         return name
+    return _backticked(name)
+
+
+def _backticked(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def backtick_hint(name: str) -> str:
+    """The hint for text that stands where a name is meant, as PostgreSQL and DuckDB quote names.
+
+    >>> backtick_hint("region")
+    'did you mean `region`? Quotes write text, backticks a name'
+    """
+    return f"did you mean {_backticked(name)}? Quotes write text, backticks a name"
 
 
 def render(expression: Expression) -> str:
@@ -60,6 +74,12 @@ def render(expression: Expression) -> str:
     "NOT (a OR region = 'EU-West')"
     """
     return _render(expression)[0]
+
+
+def brief(expression: Expression) -> str:
+    """The same for an error message: not too long."""
+    text = render(expression)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 def _render(expression: Expression) -> tuple[str, int]:

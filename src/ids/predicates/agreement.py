@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ids.errors import Position, ScriptError
 from ids.model.expression import Expression, Literal, position_of
-from ids.model.rendering import render
+from ids.model.rendering import brief, render
 from ids.model.table import Kind
+from ids.predicates.constants import quoted_name
 from ids.predicates.instants import parse_instant
 from ids.predicates.kinds import noun
 
 __all__ = ["agree", "refuse"]
 
-_SHOWN = 60
-
 Typed = tuple[Expression, Kind | None]
 
 
-def refuse(expression: Expression, kind: Kind | None, hint: str) -> ScriptError:
-    """The error for an expression of the wrong kind: what it is, where, what is needed."""
+def refuse(
+    expression: Expression, kind: Kind | None, hint: str, known: Iterable[str] = ()
+) -> ScriptError:
+    """The error for an expression of the wrong kind: what it is, where, what is needed.
+
+    ``known`` are the names that a text may stand for by mistake.
+    """
     what = noun(kind) if kind is not None else "NULL"
-    return ScriptError(f"{_short(expression)} is {what}", position_of(expression), hint)
+    return ScriptError(
+        f"{brief(expression)} is {what}",
+        position_of(expression),
+        quoted_name([expression], known) or hint,
+    )
 
 
-def agree(left: Typed, right: Typed, at: Position | None) -> tuple[Expression, Expression]:
-    """Both sides, of one kind; a text constant beside a timestamp becomes the instant it names."""
+def agree(
+    left: Typed, right: Typed, at: Position | None, known: Iterable[str] = ()
+) -> tuple[Expression, Expression]:
+    """Both sides, of one kind; a text constant beside a timestamp becomes the instant it names.
+
+    ``known`` are the names that a text may stand for by mistake.
+    """
     (a, kind_a), (b, kind_b) = left, right
     if kind_a is None or kind_b is None or kind_a is kind_b:
         return a, b
     if kind_a is Kind.TIME and _is_text(b):
-        return a, _instant(b, at)
+        return a, _instant(b, at, known)
     if kind_b is Kind.TIME and _is_text(a):
-        return _instant(a, at), b
+        return _instant(a, at, known), b
     raise ScriptError(
-        f"{_short(a)} is {noun(kind_a)}, {_short(b)} is {noun(kind_b)}",
+        f"{brief(a)} is {noun(kind_a)}, {brief(b)} is {noun(kind_b)}",
         at or position_of(a) or position_of(b),
-        _way_out(a, kind_a, b, kind_b),
+        quoted_name([a, b], known) or _way_out(a, kind_a, b, kind_b),
     )
 
 
@@ -42,15 +57,15 @@ def _is_text(expression: Expression) -> bool:
     return isinstance(expression, Literal) and isinstance(expression.value, str)
 
 
-def _instant(expression: Expression, at: Position | None) -> Literal:
+def _instant(expression: Expression, at: Position | None, known: Iterable[str]) -> Literal:
     assert isinstance(expression, Literal)
     assert isinstance(expression.value, str)
     instant = parse_instant(expression.value)
     if instant is None:
         raise ScriptError(
-            f"{_short(expression)} is no timestamp",
+            f"{brief(expression)} is no timestamp",
             expression.at or at,
-            "write it as '2024-01-31 12:00:00'",
+            quoted_name([expression], known) or "write it as '2024-01-31 12:00:00'",
         )
     return Literal(instant, expression.at)
 
@@ -63,7 +78,7 @@ def _way_out(a: Expression, kind_a: Kind, b: Expression, kind_b: Kind) -> str:
             return f"compare with '{render(b)}'"
         if kind_a is Kind.NUMBER and isinstance(b.value, str) and _reads_as_number(b.value):
             return f"compare with {b.value.strip()}"
-    return f"compare {_short(a)} with {noun(kind_a)}"
+    return f"compare {brief(a)} with {noun(kind_a)}"
 
 
 def _reads_as_number(text: str) -> bool:
@@ -72,8 +87,3 @@ def _reads_as_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _short(expression: Expression) -> str:
-    text = render(expression)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

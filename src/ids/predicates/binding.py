@@ -27,6 +27,7 @@ from ids.model.expression import (
 )
 from ids.model.table import Kind
 from ids.predicates.agreement import agree, refuse
+from ids.predicates.constants import refuse_constant_tests, refuse_quoted_measure
 from ids.predicates.kinds import FUNCTIONS, kind_of_value, noun
 from ids.predicates.names import Scope
 from ids.predicates.patterns import compile_pattern
@@ -54,7 +55,9 @@ def bind(
 
     O(nodes). Raises UnknownNameError or ScriptError with the position.
     """
-    return _typed(expression, Scope(schema, registered, columns_first, table))[0]
+    scope = Scope(schema, registered, columns_first, table)
+    refuse_quoted_measure(expression, scope.names)
+    return _typed(expression, scope)[0]
 
 
 def bind_predicate(
@@ -66,9 +69,10 @@ def bind_predicate(
     table: str = "",
 ) -> Expression:
     """As ``bind``, and the whole is a condition."""
-    bound, kind = _typed(expression, Scope(schema, registered, columns_first, table))
+    scope = Scope(schema, registered, columns_first, table)
+    bound, kind = _typed(expression, scope)
     if kind not in (Kind.BOOLEAN, None):
-        raise refuse(bound, kind, "a predicate must be a condition, such as x > 0")
+        raise refuse(bound, kind, "a predicate must be a condition, such as x > 0", scope.names)
     return bound
 
 
@@ -81,13 +85,15 @@ def bind_measure(
     table: str = "",
 ) -> Expression:
     """As ``bind``, and the whole is a number."""
-    bound, kind = _typed(expression, Scope(schema, registered, columns_first, table))
+    scope = Scope(schema, registered, columns_first, table)
+    bound, kind = _typed(expression, scope)
     if kind not in (Kind.NUMBER, None):
-        raise refuse(bound, kind, "an aggregate needs a number")
+        raise refuse(bound, kind, "an aggregate needs a number", scope.names)
     return bound
 
 
 def _typed(expression: Expression, scope: Scope) -> Typed:
+    refuse_constant_tests(expression, scope.names)
     bound, kind = _Binder(scope).bind(expression)
     depth, size = _extent(bound)
     if depth > _DEEPEST or size > _LARGEST:
@@ -142,10 +148,10 @@ class _Binder:
 
     def _arithmetic(self, node: Negative | Arithmetic) -> Expression:
         if isinstance(node, Arithmetic):
-            left = _require(self.bind(node.left), Kind.NUMBER, f"{node.op} needs numbers")
-            right = _require(self.bind(node.right), Kind.NUMBER, f"{node.op} needs numbers")
+            left = self._require(node.left, Kind.NUMBER, f"{node.op} needs numbers")
+            right = self._require(node.right, Kind.NUMBER, f"{node.op} needs numbers")
             return Arithmetic(node.op, left, right)
-        operand = _require(self.bind(node.operand), Kind.NUMBER, "- needs a number")
+        operand = self._require(node.operand, Kind.NUMBER, "- needs a number")
         if isinstance(operand, Literal) and isinstance(operand.value, int | float):
             return Literal(-operand.value, operand.at)
         return Negative(operand)
@@ -161,7 +167,7 @@ class _Binder:
             )
         takes, gives = FUNCTIONS[node.function]
         wanted = f"{node.function} takes {noun(takes)}"
-        argument = _require(self.bind(node.arguments[0]), takes, wanted)
+        argument = self._require(node.arguments[0], takes, wanted)
         return replace(node, arguments=(argument,)), gives
 
     def _coalesce(self, node: Call) -> Typed:
@@ -170,23 +176,23 @@ class _Binder:
         for argument, kind in map(self.bind, node.arguments):
             if first[1] is None:
                 first = argument, kind
-            arguments.append(agree(first, (argument, kind), node.at)[1])
+            arguments.append(agree(first, (argument, kind), node.at, self.scope.names)[1])
         return replace(node, arguments=tuple(arguments)), first[1]
 
     def _condition(self, node: Expression) -> Expression:
         match node:
             case And(operands) | Or(operands):
                 word = "AND" if isinstance(node, And) else "OR"
-                bound = tuple(_condition(each, word) for each in map(self.bind, operands))
+                bound = tuple([self._truth(each, word) for each in operands])
                 return And(bound) if isinstance(node, And) else _gather(Or(bound))
             case Not(operand):
-                return Not(_condition(self.bind(operand), "NOT"))
+                return Not(self._truth(operand, "NOT"))
             case IsTrue(operand, truth):
-                return IsTrue(_condition(self.bind(operand), f"IS {str(truth).upper()}"), truth)
+                return IsTrue(self._truth(operand, f"IS {str(truth).upper()}"), truth)
             case IsNull(operand):
                 return IsNull(self.bind(operand)[0])
             case Comparison(_, left, right):
-                left, right = agree(self.bind(left), self.bind(right), node.at)
+                left, right = agree(self.bind(left), self.bind(right), node.at, self.scope.names)
                 return replace(node, left=left, right=right)
             case In():
                 return self._in(node)
@@ -194,7 +200,7 @@ class _Binder:
                 if compile_pattern(pattern) is None:
                     fact = f"the pattern {pattern!r} escapes an ordinary character"
                     raise ScriptError(fact, node.at, "only %, _ and the backslash need one")
-                text = _require(self.bind(operand), Kind.TEXT, "LIKE takes text")
+                text = self._require(operand, Kind.TEXT, "LIKE takes text")
                 return replace(node, operand=text)
         raise AssertionError(node)
 
@@ -202,21 +208,20 @@ class _Binder:
         operand = self.bind(node.operand)
         options: list[Literal] = []
         for option in node.options:
-            agreed = agree(operand, (option, kind_of_value(option.value)), option.at or node.at)[1]
+            typed = (option, kind_of_value(option.value))
+            agreed = agree(operand, typed, option.at or node.at, self.scope.names)[1]
             assert isinstance(agreed, Literal)
             options.append(agreed)
         return replace(node, operand=operand[0], options=tuple(options))
 
+    def _truth(self, node: Expression, word: str) -> Expression:
+        return self._require(node, Kind.BOOLEAN, f"{word} takes conditions, such as x > 0")
 
-def _condition(typed: Typed, word: str) -> Expression:
-    return _require(typed, Kind.BOOLEAN, f"{word} takes conditions, such as x > 0")
-
-
-def _require(typed: Typed, wanted: Kind, hint: str) -> Expression:
-    bound, kind = typed
-    if kind not in (wanted, None):
-        raise refuse(bound, kind, hint)
-    return bound
+    def _require(self, node: Expression, wanted: Kind, hint: str) -> Expression:
+        bound, kind = self.bind(node)
+        if kind not in (wanted, None):
+            raise refuse(bound, kind, hint, self.scope.names)
+        return bound
 
 
 def _gather(node: Or) -> Expression:

@@ -26,6 +26,11 @@ class Scope:
     columns_first: bool
     table: str
 
+    @property
+    def names(self) -> list[str]:
+        """Every name that has a meaning here."""
+        return [*self.schema, *self.registered]
+
     def resolve(self, name: Name) -> tuple[Expression, Kind | None]:
         """What the name stands for, and its kind. O(1) when spelled exactly, else O(names)."""
         rooms: list[Mapping[str, object]] = [self.registered, self.schema]
@@ -42,7 +47,7 @@ class Scope:
         if self.table and name.name.lower().startswith(prefix.lower()):
             bare = Name(name.name[len(prefix) :], name.at)
             return Scope(self.schema, {}, True, "").resolve(bare)
-        raise UnknownNameError("column", name.name, [*self.schema, *self.registered], name.at)
+        raise UnknownNameError("column", name.name, self.names, name.at)
 
     def _found(self, name: Name, spelling: str, column: bool) -> tuple[Expression, Kind | None]:
         if column and self.schema[spelling] is None:

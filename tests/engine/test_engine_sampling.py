@@ -88,11 +88,11 @@ def test_a_sample_larger_than_the_window_is_the_window() -> None:
     exact = fed(ids.Engine(ids.CountWindow(60), "ms"))
     for game in ("SUM", "AVG", "VAR_POP"):
         found, right = engine.attribute(game, ASKED), exact.attribute(game, ASKED)
-        assert found.value == pytest.approx(right.value, rel=1e-12)
+        assert found[:3] == right[:3]
         assert (found.error, found.standard_error) == (0.0, 0.0)
         assert found.estimated == found.touched == 60
         on_the_spot = exact.attribute(game, ASKED, sample=1_000)
-        assert on_the_spot.value == pytest.approx(right.value, rel=1e-12)
+        assert on_the_spot[:3] == right[:3]
         assert (on_the_spot.error, on_the_spot.sample_size) == (0.0, 60)
 
 

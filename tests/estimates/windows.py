@@ -44,7 +44,8 @@ def moments_of(window: Window) -> Moments:
     ys = [Fraction(y) for y in window.player_values]
     mean = sum(ys, Fraction(0)) / max(len(ys), 1)
     central = [float(sum(((y - mean) ** d for y in ys), Fraction(0))) for d in range(DEGREE + 1)]
-    return Moments.of(len(ys), float(sum(ys, Fraction(0))), float(mean), central)
+    rest = float(mean - Fraction(float(mean)))
+    return Moments.of(len(ys), float(sum(ys, Fraction(0))), float(mean), central, rest)
 
 
 def truth(game: Game, window: Window) -> Attributed:
@@ -55,7 +56,8 @@ def truth(game: Game, window: Window) -> Attributed:
         for y, holds in zip(window.value, window.holds, strict=True)
         if holds and y is not None
     ]
-    mean, count = Fraction(float(moments.mean)), max(int(moments.players), 1)
+    mean = Fraction(float(moments.mean)) + Fraction(float(moments.rest))
+    count = max(int(moments.players), 1)
     deviation = [
         [[float(sum(((y - mean) ** d for y in own), Fraction(0)))
           - len(own) * float(moments.central[d]) / count]]

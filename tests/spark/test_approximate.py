@@ -49,6 +49,8 @@ def query(window: str, emit: str = "CHANGES") -> str:
         sampled("AVG(latency)", slow, 40, " CONFIDENCE 0.8"),
         sampled("AVG(latency)", slow, 20),
         sampled("VAR_SAMP(latency)", slow, 33),
+        sampled("VAR_POP(latency + 1e12)", slow, 33),
+        sampled("AVG(latency + 1e12)", slow, 33),
         sampled("SUM(bytes)", "region IS NULL", 5) + " AS `odd.name`",
         sampled("COUNT(*)", "tier = 'basic'", 40),
         sampled("COUNT(shop)", "tier = 'basic'", 40),

@@ -113,7 +113,8 @@ def in_units(value: float, summaries: Summaries, game: Game) -> float:
 
 def moments_of(emits: Centred) -> Moments:
     """A block of emits as the games take it."""
-    return Moments(emits.players.astype(np.float64), emits.total, emits.mean, emits.central)
+    players = emits.players.astype(np.float64)
+    return Moments(players, emits.total, emits.mean, emits.central, emits.rest)
 
 
 def window_alone(summaries: Summaries) -> Centred:
@@ -140,4 +141,5 @@ def empty_emits(scale: Scale, items: int, size: int) -> Centred:
         np.zeros((items, size), np.int64),
         np.zeros((items, size)),
         np.zeros((scale.degree, items, size)),
+        np.zeros(size),
     )

@@ -32,6 +32,8 @@ def answer_dense(asked: Asked) -> Answers | None:
         return None
     if rows < _SHORTEST_KEY * (len(starts) - 1):
         return None
+    if not all(item.game.affine for item in asked.items):
+        return None
     wanted = _Wanted(asked)
     forms = wanted.forms(min(window.size, rows))
     out = aligned_rows(wanted.columns, rows)

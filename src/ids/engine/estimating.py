@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ids.engine.answering import moments_of, window_alone
+from ids.engine.answering import answer, moments_of, window_alone
 from ids.engine.core import Core
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate
+from ids.games import Game
 from ids.model.expression import Expression, columns_of
 from ids.model.query import Approximate
 from ids.model.sampling import Sampling
@@ -17,6 +18,7 @@ from ids.predicates.deciding import decide
 from ids.predicates.truth import holds, kleene
 from ids.predicates.vector import Kleene
 from ids.state.sample import Drawing
+from ids.state.summaries import Summaries
 
 __all__ = ["estimate_drawn", "parts_of"]
 
@@ -26,17 +28,23 @@ Bools = npt.NDArray[np.bool_]
 def estimate_drawn(
     core: Core, question: Question, drawing: Drawing, asked: Approximate, sampling: Sampling
 ) -> Estimates:
-    """Value, share, lift, error and standard error of one window, each float64[1]."""
+    """Value, share, lift, error and standard error of one window, each float64[1].
+
+    Where every row that the condition may hold on was drawn, the exact answer to the bit.
+    """
     game, condition = question.game, question.path.condition
     assert condition is not None
     summaries = core.measures[question.measure]
-    exponent = summaries.scale.exponent
     member = drawing.plays & _held(condition, drawing.rows)
+    open_ = _open_parts(condition, drawing)
+    if _all_drawn(drawing, open_):
+        return _exact(summaries, game, drawing.value[member])
+    exponent = summaries.scale.exponent
     value = np.ldexp(drawing.value, -exponent)
     low, high = np.ldexp([drawing.low, drawing.high], -exponent)
     whole = drawing.whole
     drawn = Drawn(drawing.starts, value[whole:], member[whole:], drawing.plays[whole:])
-    open_, drawn = _open_parts(condition, drawing, drawn)
+    drawn = _rows_of(open_, drawn)
     found = estimate(
         game,
         moments_of(window_alone(summaries)),
@@ -61,17 +69,37 @@ def parts_of(
     return Parts(np.zeros(count, np.int64), population, np.full(count, low), np.full(count, high))
 
 
-def _open_parts(condition: Expression, drawing: Drawing, drawn: Drawn) -> tuple[Bools, Drawn]:
+def _open_parts(condition: Expression, drawing: Drawing) -> Bools:
     """The parts where the condition may hold: a stratum may rule it out by itself."""
-    open_ = np.ones(len(drawing.population), np.bool_)
     if drawing.strata is not None:
-        open_ = _possible(condition, drawing.strata)
+        return _possible(condition, drawing.strata)
+    return np.ones(len(drawing.population), np.bool_)
+
+
+def _all_drawn(drawing: Drawing, open_: Bools) -> bool:
+    """Whether every row of the open parts was drawn."""
+    if drawing.complete:
+        return True
+    every = np.diff(drawing.starts) == drawing.population
+    return not drawing.replacement and bool(every[open_].all())
+
+
+def _exact(summaries: Summaries, game: Game, members: npt.NDArray[np.float64]) -> Estimates:
+    """The answer for these values, in the steps of any exact answer."""
+    everyone = np.zeros(len(members), np.uint32)
+    own = summaries.tally(1, everyone, summaries.cut(members), np.zeros(0, np.bool_), 1)
+    found = answer(summaries, own, 0, game)
+    return Estimates(*(np.array([each]) for each in (*found, 0.0, 0.0)))
+
+
+def _rows_of(open_: Bools, drawn: Drawn) -> Drawn:
+    """The rows of the open parts alone."""
     if open_.all():
-        return open_, drawn
+        return drawn
     sizes = np.diff(drawn.starts)
     rows = np.repeat(open_, sizes)
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[open_])])
-    return open_, Drawn(starts, drawn.value[rows], drawn.member[rows])
+    return Drawn(starts, drawn.value[rows], drawn.member[rows])
 
 
 def _possible(condition: Expression, strata: Table) -> Bools:

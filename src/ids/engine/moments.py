@@ -35,6 +35,8 @@ def _mean_power(degree: int) -> Game:
 
 
 _COUNT, _SUM, _AVG = find("COUNT"), find("SUM"), find("AVG")
+# What the rounded mean misses, as a game's worth: samples are centred at both together.
+_REST = Game("MEAN_REST", 1, 1, lambda w: w.rest, lambda w: [np.zeros_like(w.players)])
 _POWERS = {degree: _mean_power(degree) for degree in range(2, MAX_DEGREE + 1)}
 
 
@@ -59,7 +61,7 @@ def moment_items(plan: SelectPlan) -> tuple[PlannedItem, ...]:
 
 def _games(degree: int) -> tuple[Game, ...]:
     """The games whose worths tell the moments up to a degree."""
-    first = (_SUM, _AVG) if degree else ()
+    first = (_SUM, _AVG, _REST) if degree else ()
     return (_COUNT, *first, *(_POWERS[d] for d in range(2, degree + 1)))
 
 
@@ -73,7 +75,7 @@ def moments_at(answers: Answers, item: PlannedItem, emits: npt.NDArray[np.int64]
     degree = item.game.degree
     players = worth(_COUNT)
     nothing = np.zeros_like(players)
-    total, mean = (worth(_SUM), worth(_AVG)) if degree else (nothing, nothing)
+    total, mean, rest = (worth(g) if degree else nothing for g in (_SUM, _AVG, _REST))
     central = [players, nothing][: degree + 1]
     central += [players * worth(_POWERS[d]) for d in range(2, degree + 1)]
-    return Moments(players, total, mean, np.array(central))
+    return Moments(players, total, mean, np.array(central), rest)

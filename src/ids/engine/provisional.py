@@ -7,6 +7,7 @@ truth alike, so the error is the same integers until the rows inside are counted
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,8 @@ from ids.model.scale import Scale
 from ids.model.table import Table
 from ids.plan.question import Path, named_in
 from ids.predicates.truth import holds
+from ids.state.power_sums import mean_of, power_sums, summary_of
 from ids.state.sample import Drawing
-from ids.state.scaling import magnify
 from ids.state.summaries import Summaries
 
 __all__ = [
@@ -110,28 +111,33 @@ class Provisional:
         terms = [float(game.worth(window)[0]) / players, *slopes]
         terms[0] -= sum(s * window.central[d, 0] / players for d, s in enumerate(slopes, 1))
         mean = float(window.mean[0]) if slopes else 0.0
-        around = Polynomial(terms)(Polynomial([self.centres[measure] - mean, 1.0]))
+        apart = (self.centres[measure] - mean) - float(window.rest[0])
+        around = Polynomial(terms)(Polynomial([apart, 1.0]))
         weights = np.abs(np.atleast_1d(around.coef))
         error, standard = self.missed[measure][:, : len(weights)] @ weights
         return in_units(float(error), summaries, game), in_units(float(standard), summaries, game)
 
 
 def _estimated(summaries: Summaries, drawing: Drawing, member: Bools) -> Words:
-    """Rows taken whole as they are, rows drawn for as many times as each stands for."""
+    """Rows taken whole as they are, rows drawn for as many times as each stands for.
+
+    Sums about the window's mean are rounded to whole numbers, once.
+    """
+    scale = summaries.scale
     digits = summaries.cut(drawing.value)
     everyone = np.zeros(len(member), np.uint32)
-    ends = [0, drawing.whole, *(drawing.whole + drawing.starts[1:])]
-    total = np.zeros((1, summaries.scale.words), np.int64)
-    stands_for = [1, *drawing.population.tolist()]
-    for number, population in enumerate(stands_for):
-        rows = slice(int(ends[number]), int(ends[number + 1]))
-        drawn = rows.stop - rows.start
-        if drawn:
+    centre = mean_of(summaries.window, scale)
+    total = [Fraction(0)] * (scale.degree + 1)
+    ends = [0, drawing.whole, *(drawing.whole + drawing.starts[1:]).tolist()]
+    stands_for = [drawing.whole, *drawing.population.tolist()]
+    for (first, last), population in zip(pairwise(ends), stands_for, strict=True):
+        if last > first:
+            rows = slice(first, last)
             part = summaries.tally(1, everyone[rows], digits[rows], member[rows], 1)
-            times = Fraction(population, drawn) if number else Fraction(1)
-            many = magnify(part[0], summaries.scale, times).reshape(1, -1)
-            add_rows(total, many, summaries.scale.layout)
-    return total
+            times = Fraction(population, last - first)
+            own = power_sums(part[0], scale, centre)
+            total = [whole + times * each for whole, each in zip(total, own, strict=True)]
+    return summary_of([round(each) for each in total], scale, centre).reshape(1, -1)
 
 
 def _missed(
@@ -160,7 +166,8 @@ def _missed(
             confidence=confidence, replacement=drawing.replacement,
         )  # fmt: skip
         bounds[:, power] = found.error[0], found.standard_error[0]
-    bounds[0, 0] += 0.5  # rows are counted whole
+    if bounds[0].any():
+        bounds[0, 0] += 0.5  # rows are counted whole
     return bounds
 
 

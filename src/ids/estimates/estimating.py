@@ -53,7 +53,7 @@ def estimate(
     delta = _delta(confidence, bound)
     form = _form(game, moments)
     out = np.zeros((5, len(form[0])))
-    central = form[2]
+    central = form[3]
     estimate_windows(
         (
             np.ascontiguousarray(parts.window, np.int64),
@@ -91,9 +91,10 @@ def _rows(rows: Drawn | Whole) -> tuple[Integers, Floats, Booleans, Booleans]:
     )
 
 
-def _form(game: Game, moments: Moments) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Players, mean, central sums, worth and slopes, each with an axis of windows."""
+def _form(game: Game, moments: Moments) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+    """Players, mean, its rest, central sums, worth and slopes, each with an axis of windows."""
     players, mean = _axis(moments.players), _axis(moments.mean)
+    rest = np.ascontiguousarray(np.broadcast_to(_axis(moments.rest), len(mean)))
     central = np.ascontiguousarray(moments.central, np.float64)
     central = central.reshape(len(central), len(players))
     worth = _axis(game.worth(moments))
@@ -102,7 +103,7 @@ def _form(game: Game, moments: Moments) -> tuple[Floats, Floats, Floats, Floats,
     else:
         given = game.slopes(moments)
         slopes = np.array(given, np.float64).reshape(game.degree, len(players))
-    return players, mean, central, worth, slopes
+    return players, mean, rest, central, worth, slopes
 
 
 def _axis(field: Floats) -> Floats:

@@ -62,7 +62,7 @@ def window_of(sums: Sums, parts: Parts) -> Window:
     players = let(numbers(sums.count, np.float64))
     zero = np.zeros_like(players)
     if not sums.first:
-        return Window(sums, 0.0, 0.0, _moments(players, zero, zero, [players]))
+        return Window(sums, 0.0, 0.0, _moments(players, zero, zero, [players], zero))
     sums = _normalised(sums, parts)
     divisor = let(np.maximum(players, 1.0))
     high, low = to_pair(sums.first, -LIMB_BITS * parts.levels)
@@ -71,7 +71,8 @@ def window_of(sums: Sums, parts: Parts) -> Window:
     if sums.second:
         spread = subtract(scale(sums.second, sums.count), multiply(sums.first, sums.first))
         central.append(divide(to_pair(normalise(spread), -2 * LIMB_BITS * parts.levels), divisor))
-    moments = _moments(players, let(high + low), let(quotient + missing), central)
+    mean = let(quotient + missing)
+    moments = _moments(players, let(high + low), mean, central, missing - (mean - quotient))
     return Window(sums, quotient, missing, moments)
 
 
@@ -123,5 +124,5 @@ def _normalised(sums: Sums, parts: Parts) -> Sums:
     return Sums(sums.count, normalise(sums.first), normalise(second) if second else [])
 
 
-def _moments(players: Any, total: Any, mean: Any, central: list[Any]) -> Moments:
-    return Moments(players, total, mean, central)  # type: ignore[arg-type]
+def _moments(players: Any, total: Any, mean: Any, central: list[Any], rest: Any) -> Moments:
+    return Moments(players, total, mean, central, rest)  # type: ignore[arg-type]

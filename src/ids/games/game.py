@@ -30,18 +30,22 @@ class Moments(NamedTuple):
     players  float64[…]            N
     total    float64[…]            Σ y
     mean     float64[…]
-    central  float64[degree+1, …]  Σ (y - mean)**d
+    central  float64[degree+1, …]  Σ (y - mean - rest)**d
+    rest     float64[…]            what the rounded mean misses: the exact one is mean + rest
     """
 
     players: Floats
     total: Floats
     mean: Floats
     central: Floats
+    rest: Floats = np.array(0.0)
 
     @classmethod
-    def of(cls, players: float, total: float, mean: float, central: Sequence[float]) -> Moments:
+    def of(
+        cls, players: float, total: float, mean: float, central: Sequence[float], rest: float = 0.0
+    ) -> Moments:
         """A single window: every field has no axis of emits."""
-        return cls(np.array(players), np.array(total), np.array(mean), np.array(central))
+        return cls(*map(np.array, (players, total, mean, central, rest)))
 
 
 class Attributed(NamedTuple):

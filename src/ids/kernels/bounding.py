@@ -8,10 +8,16 @@ from math import frexp, inf, isfinite, sqrt
 import numpy as np
 from numba import njit
 
-__all__ = ["half_width", "horner", "hull", "logarithm"]
+__all__ = ["centred", "half_width", "horner", "hull", "logarithm"]
 
 # Bardenet & Maillard 2015, Theorem 4.3
 KAPPA = 7.0 / 3.0 + 3.0 / sqrt(2.0)
+
+
+@njit
+def centred(y, mean):
+    """Y - mean, for a mean given as the rounded one and what it misses."""
+    return (y - mean[0]) - mean[1]
 
 
 @njit

@@ -56,6 +56,7 @@ class Centred(NamedTuple):
     members     int64[i, e]             m of each item
     item_total  float64[i, e]           Σ y of each item
     deviation   float64[degree, i, e]   deviation_d of each item
+    rest        float64[e]              what the rounded mean misses
     """
 
     players: npt.NDArray[np.int64]
@@ -65,6 +66,7 @@ class Centred(NamedTuple):
     members: npt.NDArray[np.int64]
     item_total: npt.NDArray[np.float64]
     deviation: npt.NDArray[np.float64]
+    rest: npt.NDArray[np.float64]
 
 
 _RADIX = np.int64(2**DIGIT_BITS)
@@ -243,6 +245,7 @@ def centre_block(taken, centre, layout, emits):
         emits.total[e] = whole[0] + whole[1]
         mean = mean_of(whole[0], whole[1], float(count))
         emits.mean[e] = mean[0] + mean[1]
+        emits.rest[e] = mean[1] - (emits.mean[e] - mean[0])
         for d in range(degree + 1):
             emits.central[d, e] = moments[d]
         for k in range(len(emits.members)):
@@ -261,6 +264,7 @@ def _nothing(emits, e):
     """A window without players: every sum is 0."""
     emits.total[e] = 0.0
     emits.mean[e] = 0.0
+    emits.rest[e] = 0.0
     emits.central[:, e] = 0.0
     emits.item_total[:, e] = 0.0
     emits.deviation[:, :, e] = 0.0

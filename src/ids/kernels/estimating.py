@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 from numba import njit
 
-from ids.kernels.bounding import half_width, horner, hull, logarithm
+from ids.kernels.bounding import centred, half_width, horner, hull, logarithm
 from ids.kernels.compiling import compiled
 from ids.kernels.crossing import cross
 
@@ -20,7 +20,7 @@ _HALVED = 4
 
 @njit
 def _tally(rows, first, last, mean, coefficient, sums):
-    """Sums over the members among some rows: m, Σ y, Σ z, Σ z², … with z = y - mean.
+    """Sums over the members among some rows: m, Σ y, Σ z, Σ z², … with z = y - mean (a pair).
 
     Returns Σ g and Σ (g - its mean)² over all these rows; g is 0 where no member is.
     """
@@ -29,7 +29,7 @@ def _tally(rows, first, last, mean, coefficient, sums):
     total = 0.0
     for i in range(first, last):
         if member[i]:
-            z = value[i] - mean
+            z = centred(value[i], mean)
             sums[0] += 1.0
             sums[1] += value[i]
             power = 1.0
@@ -43,7 +43,7 @@ def _tally(rows, first, last, mean, coefficient, sums):
     squares = (last - first - sums[0]) * average * average
     for i in range(first, last):
         if member[i]:
-            apart = horner(coefficient, value[i] - mean) - average
+            apart = horner(coefficient, centred(value[i], mean)) - average
             squares += apart * apart
     return total, squares
 
@@ -51,7 +51,7 @@ def _tally(rows, first, last, mean, coefficient, sums):
 @njit
 def _polynomial(e, form, additive, coefficient):
     """The coefficients of h about the mean, in window e."""
-    players, mean, central, worth, slopes = form
+    players, mean, _, central, worth, slopes = form
     coefficient[:] = 0.0
     if not players[e] > 0.0:
         return
@@ -68,7 +68,7 @@ def _polynomial(e, form, additive, coefficient):
 @njit
 def _attribute(e, form, additive, sums, out):
     """Value, share and lift from sums over the members: the steps of ``ids.games.attribute``."""
-    players, _, central, worth, slopes = form
+    players, _, _, central, worth, slopes = form
     if not players[e] > 0.0:
         return
     share = worth[e] if sums[0] == players[e] else sums[0] * (worth[e] / players[e])
@@ -107,7 +107,8 @@ def _add_part(k, parts, drawn, mean, coefficient, logs, how, sums, own):
     population, rows, replacement = parts[1][k], _rows(drawn, k), how[1]
     if population <= 0:
         return 0.0, 0.0
-    low, high = hull(coefficient, parts[2][k] - mean, parts[3][k] - mean, 0.0, 0.0)
+    left, right = centred(parts[2][k], mean), centred(parts[3][k], mean)
+    low, high = hull(coefficient, left, right, 0.0, 0.0)
     if rows == 0:
         worst = population * max(high, -low)
         return worst, worst * worst
@@ -149,7 +150,7 @@ def estimate_windows(parts, drawn, whole, form, additive, odds, how, control, ou
     parts    window int64[p] ascending, population int64[p], low float64[p], high float64[p]
     drawn    starts int64[p+1], value float64[n], member bool[n], plays bool[n or 0]
     whole    starts int64[w+1], and the rest alike
-    form     players, mean float64[w], central float64[>degree, w], worth float64[w],
+    form     players, mean, rest float64[w], central float64[>degree, w], worth float64[w],
              slopes float64[degree, w]
     odds     2/δ, and 10/δ or 4/δ: their logarithms are what ``half_width`` takes
     how      bernstein, replacement
@@ -158,7 +159,7 @@ def estimate_windows(parts, drawn, whole, form, additive, odds, how, control, ou
 
     O(rows + parts + windows), allocates a few words. Twin: ``tests/estimates/twin.py``.
     """
-    degree = len(form[4])
+    degree = len(form[5])
     coefficient = np.zeros(degree + 1)
     sums, own = np.zeros(degree + 2), np.zeros(degree + 2)
     first = 0
@@ -166,16 +167,17 @@ def estimate_windows(parts, drawn, whole, form, additive, odds, how, control, ou
         last = first
         while last < len(parts[0]) and parts[0][last] == e:
             last += 1
-        mean = form[1][e]
+        mean = form[1][e], form[2][e]
         _polynomial(e, form, additive, coefficient)
-        known, _ = _tally(whole, whole[0][e], whole[0][e + 1], mean, coefficient, sums)
+        _tally(whole, whole[0][e], whole[0][e + 1], mean, coefficient, sums)
         split = _sampled(parts, drawn, first, last, how[1])
         if control and split == 1 and _is_the_rest(e, first, last, parts, drawn, whole, form):
             found = cross(e, first, parts, drawn, whole, form, coefficient, odds, how, control)
-            share = (sums[0] + found[0]) * (form[3][e] / form[0][e])
-            out[0, e] = known + found[1]
-            out[1, e] = share
-            out[2, e] = out[0, e] - share
+            _attribute(e, form, additive, sums, out)
+            share = found[0] * (form[4][e] / form[0][e])
+            out[0, e] += share + found[1]
+            out[1, e] += share
+            out[2, e] += found[1]
             out[3, e] = found[2]
             out[4, e] = sqrt(found[3])
         else:

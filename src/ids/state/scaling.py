@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,11 @@ from ids.model.scale import DIGIT_BITS, MAX_DIGITS, Scale
 __all__ = [
     "cut_column",
     "decode",
+    "encode",
     "fit",
     "fit_column",
     "grid",
     "lowest_bit",
-    "magnify",
     "reach_bits",
     "rescale",
     "spans",
@@ -209,14 +209,27 @@ def rescale(summaries: Words, old: Scale, new: Scale) -> Words:
     return moved
 
 
-def magnify(summary: Words, scale: Scale, times: Fraction) -> Words:
-    """A summary of some rows for as many ``times`` over: every sum rounded to a whole number."""
-    digits, pairs, powers, width = (len(part) for part in scale.layout)
-    widths = [1] * (1 + digits) + [2] * pairs + [width] * powers
-    found: list[int] = []
-    for words in widths:
-        found += _words(round(_joined(summary, len(found), words) * times), words)
-    return np.array(found, np.int64)
+def encode(count: int, sums: Sequence[int], scale: Scale) -> Words:
+    """A summary that ``decode`` reads as these integers."""
+    words = [0] * scale.words
+    digits, _, powers, width = (len(part) for part in scale.layout)
+    words[0] = count
+    for j, part in enumerate(_cut_integer(sums[0], DIGIT_BITS, digits) if digits else []):
+        words[1 + j] = part
+    if scale.degree >= 2:
+        pairs = _pairs(scale)
+        for j, part in enumerate(_cut_integer(sums[1], 2 * DIGIT_BITS, digits)):
+            words[pairs[j, j] : pairs[j, j] + 2] = _words(part, 2)
+    for p in range(powers):
+        at = scale.words - (powers - p) * width
+        words[at : at + width] = _words(sums[2 + p], width)
+    return np.array(words, np.int64)
+
+
+def _cut_integer(total: int, bits: int, count: int) -> list[int]:
+    """An integer in ``count`` places of ``bits`` bits, top first; the top one takes the sign."""
+    places = [total >> (bits * (count - 1))]
+    return places + [total >> (bits * k) & (2**bits - 1) for k in range(count - 2, -1, -1)]
 
 
 def _pairs(scale: Scale) -> dict[tuple[int, int], int]:

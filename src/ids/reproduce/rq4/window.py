@@ -92,4 +92,5 @@ def repeated(moments: Moments, times: int) -> Moments:
         np.full(times, float(moments.total)),
         np.full(times, float(moments.mean)),
         np.repeat(moments.central.reshape(-1, 1), times, axis=1),
+        np.full(times, float(moments.rest)),
     )

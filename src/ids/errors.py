@@ -6,9 +6,11 @@ An error is the fact, then the way out, in one line:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 __all__ = [
     "CheckpointError",
@@ -21,8 +23,12 @@ __all__ = [
     "StateError",
     "UnknownNameError",
     "closest",
+    "in_script",
     "nearest",
 ]
+
+
+_WIDTH = 100  # of a line of the script as an error shows it
 
 
 class Position(NamedTuple):
@@ -38,12 +44,29 @@ class Position(NamedTuple):
 class IdsError(Exception):
     """The root: whatever IDS refuses, it refuses with one of these."""
 
+    @property
+    def excerpt(self) -> str | None:
+        """The line of the script that is wrong, and below it a caret at the place; if known."""
+        return None
+
 
 class ScriptError(IdsError, ValueError):
     """The script says something the language does not know.
 
-    ``at`` is where, ``hint`` what would be right; both are part of the message.
+    ``at`` is where, ``hint`` what would be right; both are part of the message. ``script`` is the
+    text that ``at`` is a place of, where it is known.
+
+    >>> try:
+    ...     with in_script("SELECT SUM(x)\\n  FORM trips"):
+    ...         raise ScriptError("unexpected 'FORM'", Position(2, 3), "expected FROM")
+    ... except ScriptError as error:
+    ...     print(error, error.excerpt, sep="\\n")
+    unexpected 'FORM' at line 2, column 3; expected FROM
+      FORM trips
+      ^
     """
+
+    script: str | None = None
 
     def __init__(self, fact: str, at: Position | None = None, hint: str | None = None) -> None:
         self.fact = fact
@@ -52,16 +75,39 @@ class ScriptError(IdsError, ValueError):
         place = f" at {at}" if at else ""
         super().__init__(f"{fact}{place}" + (f"; {hint}" if hint else ""))
 
+    @property
+    def excerpt(self) -> str | None:
+        """The line of the script that is wrong, and below it a caret at the place; if known."""
+        if self.script is None or self.at is None:
+            return None
+        line, column = self.script.split("\n")[self.at.line - 1], self.at.column - 1
+        start = max(0, column - _WIDTH * 3 // 4)
+        shown = "".join(c if c.isprintable() else " " for c in line[start : start + _WIDTH])
+        if start:
+            shown = "…" + shown[1:]
+        before = shown[: column - start]
+        wide = sum(east_asian_width(character) in "WF" for character in before)
+        more = "…" if len(line) > start + _WIDTH else ""
+        return f"{shown.rstrip()}{more}\n{' ' * (len(before) + wide)}^"
+
 
 class UnknownNameError(ScriptError, LookupError):
-    """A name that is neither a table, a column nor a registered predicate."""
+    """A name that is neither a table, a column nor a registered predicate.
+
+    The hint is the known name nearest to it; if none is near, ``otherwise`` or what is known.
+    """
 
     def __init__(
-        self, kind: str, name: str, known: Iterable[str] = (), at: Position | None = None
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str] = (),
+        at: Position | None = None,
+        otherwise: str | None = None,
     ) -> None:
         self.kind = kind
         self.name = name
-        super().__init__(f"unknown {kind} {name!r}", at, closest(name, known))
+        super().__init__(f"unknown {kind} {name!r}", at, closest(name, known, otherwise))
 
 
 class DataError(IdsError, ValueError):
@@ -84,8 +130,21 @@ class CheckpointError(IdsError, OSError):
     """A checkpoint that is truncated, altered, or of another version."""
 
 
-def closest(name: str, known: Iterable[str]) -> str | None:
+@contextmanager
+def in_script(script: str) -> Iterator[None]:
+    """Errors raised inside learn the script that their position is in."""
+    try:
+        yield
+    except ScriptError as error:
+        if error.script is None:
+            error.script = script
+        raise
+
+
+def closest(name: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
     """The hint for a misspelt ``name``: the nearest known one, or a short list of them.
+
+    ``otherwise`` is said in place of the list.
 
     >>> closest("regoin", ["region", "tier"])
     "did you mean 'region'?"
@@ -93,11 +152,11 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     'known: region, tier'
     """
     names = sorted({str(k) for k in known})
-    if not names:
-        return None
     near = nearest(name, names)
     if near is not None:
         return f"did you mean {near!r}?"
+    if otherwise is not None or not names:
+        return otherwise
     shown = names[:8]
     return "known: " + ", ".join(shown) + (", …" if len(names) > len(shown) else "")
 

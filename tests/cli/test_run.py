@@ -90,7 +90,9 @@ def test_a_script_that_asks_for_nothing_is_refused(
 def test_a_table_nobody_gave_is_asked_for(call: Call, script: str, verb: str) -> None:
     code, out, err = call(verb, script)
     assert (code, out) == (1, "")
-    assert err == ("error: unknown table 't' at line 1, column 1; give it with --table NAME=PATH\n")
+    told, line, caret = err.splitlines()
+    assert told == "error: unknown table 't' at line 1, column 25; give it with --table t=PATH"
+    assert line[caret.index("^") :].startswith("t WINDOW w")
 
 
 def test_bad_rows_are_counted_on_stderr(

@@ -137,7 +137,7 @@ def test_whole_numbers_may_turn_into_fractions() -> None:
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [
-        (("AVG", "eux"), UnknownNameError, r"unknown column 'eux'.*did you mean 'eu'\?"),
+        (("AVG", "eux"), UnknownNameError, r"unknown predicate 'eux'.*did you mean 'eu'\?"),
         (("AVG", "regoin = 'EU'"), UnknownNameError, r"did you mean 'region'\?"),
         (("AVGG", "eu"), ScriptError, r"AVG"),
         (("AVG(y)", "eu"), UnknownNameError, r"unknown column 'y'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +38,7 @@ class Mistake(NamedTuple):
     table: pa.Table = EVENTS
 
 
-WAY_OUT = "; leave such rows out with WHERE, or set them aside with --bad-rows DIR"
+WAY_OUT = "; leave such rows out with WHERE, or set them aside with bad_rows='DIR'"
 READABLE = "; IDS reads numbers, text, booleans and timestamps"
 GAMES = "known: SUM, COUNT, AVG, VAR_POP, VAR_SAMP, M3, M4"
 KEYED = "PARTITION BY inside WINDOW gives each key its own window"
@@ -87,29 +88,55 @@ MISTAKES = {
     ),
     "an unknown table": Mistake(
         select().replace("FROM t", "FROM tt"),
-        "unknown table 'tt' at line 1, column 1; did you mean 't'?",
+        "unknown table 'tt' at line 2, column 6; did you mean 't'?",
+    ),
+    "a table that nobody gave": Mistake(
+        select().replace("FROM t", "FROM trips"),
+        "unknown table 'trips' at line 2, column 6; pass it as trips=…",
+    ),
+    "a table of an odd name": Mistake(
+        select().replace("FROM t", "FROM `all trips`"),
+        "unknown table 'all trips' at line 2, column 6; pass it as **{'all trips': …}",
     ),
     "an unknown column": Mistake(
         select("SUM(xx)"), "unknown column 'xx' at line 1, column 12; did you mean 'x'?"
     ),
     "an unknown predicate": Mistake(
         "REGISTER PREDICATE region_eu AS (s = 'a') ON t;\n" + attribute("regoin_eu"),
-        "unknown column 'regoin_eu' at line 2, column 34; did you mean 'region_eu'?",
+        "unknown predicate 'regoin_eu' at line 2, column 34; did you mean 'region_eu'?",
+    ),
+    "a predicate that nobody registered": Mistake(
+        attribute("x > 1 AND NOT `night fare`"),
+        "unknown predicate 'night fare' at line 1, column 48; "
+        "REGISTER PREDICATE `night fare` AS (…) ON t first",
+    ),
+    "a misspelt aggregate": Mistake(
+        attribute("x > 1").replace("SUM", "SMU"),
+        "unknown aggregate 'SMU' at line 1, column 26; did you mean 'SUM'?",
+    ),
+    "a misspelt attribution": Mistake(
+        attribute("x > 1").replace("SHAPLEY", "SHAPELY"),
+        "unknown aggregate 'SHAPELY_ATTRIBUTE' at line 1, column 8; "
+        "did you mean 'SHAPLEY_ATTRIBUTE'?",
+    ),
+    "a misspelt function": Mistake(
+        attribute("LOWWER(s) = 'a'"),
+        "unknown function 'LOWWER' at line 1, column 34; did you mean 'LOWER'?",
     ),
     "an unknown aggregate": Mistake(
         select("MEDIAN(x)"), f"unknown aggregate 'MEDIAN' at line 1, column 8; {GAMES}"
     ),
     "an unknown order": Mistake(
         select(window="ORDER BY att ROWS 2 PRECEDING"),
-        "unknown column 'att' at line 3, column 1; did you mean 'at'?",
+        "unknown column 'att' at line 3, column 23; did you mean 'at'?",
     ),
     "an unknown key": Mistake(
         select(window="PARTITION BY zone ORDER BY at ROWS 2 PRECEDING"),
-        "unknown column 'zone' at line 3, column 1; known: at, s, x",
+        "unknown column 'zone' at line 3, column 27; known: at, s, x",
     ),
     "two columns that differ in case": Mistake(
         select(window="ORDER BY AT ROWS 2 PRECEDING"),
-        "'AT' is ambiguous in t at line 3, column 1; write At or at",
+        "'AT' is ambiguous in t at line 3, column 23; write At or at",
         EVENTS.append_column("At", EVENTS["at"]),
     ),
     "lists summed": Mistake(
@@ -129,12 +156,12 @@ MISTAKES = {
     ),
     "lists as keys": Mistake(
         select(window="PARTITION BY tags ORDER BY at ROWS 2 PRECEDING"),
-        f"column 'tags' is a list<item: string> at line 3, column 1{READABLE}",
+        f"column 'tags' is a list<item: string> at line 3, column 27{READABLE}",
         ODD,
     ),
     "a range of numbers": Mistake(
         select(window=f"ORDER BY x {TEN_MINUTES} '5' MINUTE"),
-        "RANGE needs a timestamp to order by, 'x' is a number at line 3, column 1; "
+        "RANGE needs a timestamp to order by, 'x' is a number at line 3, column 23; "
         "order by the event time, or use ROWS",
     ),
     "a slide that does not divide": Mistake(
@@ -173,7 +200,7 @@ MISTAKES = {
     ),
     "a name dropped": Mistake(
         "REGISTER PREDICATE p AS (x > 1) ON t; DROP PREDICATE p ON t;\n" + attribute("p"),
-        "unknown column 'p' at line 2, column 34; known: at, s, x",
+        "unknown predicate 'p' at line 2, column 34; REGISTER PREDICATE p AS (…) ON t first",
     ),
     "a million characters": Mistake(
         "SELECT " + "x" * 1_000_000,
@@ -191,6 +218,25 @@ def test_a_mistake_is_one_line_in_python(mistake: Mistake) -> None:
     with pytest.raises(IdsError) as refused:
         ids.sql(mistake.script, t=mistake.table)
     assert str(refused.value) == mistake.message
+    assert points(mistake.message, mistake.script, refused.value.excerpt)
+
+
+def points(message: str, script: str, excerpt: str | None) -> bool:
+    """Whether an excerpt is of the line that the message names, with a caret at the column."""
+    place = re.search(r"at line (\d+), column (\d+)", message)
+    if place is None or excerpt is None:
+        return place is None and excerpt is None
+    line, column = script.split("\n")[int(place[1]) - 1], int(place[2])
+    shown, caret = excerpt.split("\n")
+    start = column - len(caret)  # of a long line only a part is shown
+    return caret.endswith("^") and line[start:].startswith(shown.strip("…"), int(start > 0))
+
+
+OPTIONS = {
+    "bad_rows='DIR'": "--bad-rows DIR",
+    "pass it as trips=…": "give it with --table trips=PATH",
+    "pass it as **{'all trips': …}": "give it with --table 'all trips'=PATH",
+}
 
 
 Run = Callable[..., tuple[int, str, str]]
@@ -211,6 +257,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return called
 
 
+def dedented(lines: list[str]) -> str | None:
+    assert all(line.startswith("  ") for line in lines)
+    return "\n".join(line[2:] for line in lines) or None
+
+
 @pytest.mark.parametrize("engine", ["local", "spark"])
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES.keys())
 def test_a_mistake_is_one_line_code_one_and_no_output_on_the_command_line(
@@ -224,7 +275,11 @@ def test_a_mistake_is_one_line_code_one_and_no_output_on_the_command_line(
     message = mistake.message.replace("list<item:", "list<element:")
     for row in (1, 2, 3):
         message = message.replace(f"in t, row {row};", f"in t, row {row} of t.parquet;")
-    assert (code, out, err) == (1, "", f"error: {message}\n")
+    for argument, option in OPTIONS.items():
+        message = message.replace(argument, option)
+    told, *lines = err.splitlines()
+    assert (code, out, told) == (1, "", f"error: {message}")
+    assert points(message, mistake.script, dedented(lines))
     assert sorted(path.name for path in Path().iterdir()) == ["q.sql", "t.parquet"]
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 import ids
-from tests.house.source import documents
+from tests.house.source import MODULES, documents, parse
 
 TYPERS_OWN = {"--help", "--install-completion", "--show-completion"}
 
@@ -62,3 +63,18 @@ def command_line() -> Any:
         "ids.cli holds its one Typer application, so that this can read it"
     )
     return typer.main.get_command(applications[0])
+
+
+# What `ids reproduce` and `ids workload` call is called from the command line alone.
+COMMANDS = ("ids/cli/", "ids/reproduce/", "ids/workloads/")
+
+
+def test_errors_outside_the_command_line_do_not_name_its_options() -> None:
+    known = {option for _, option in options(command_line())}
+    for module in MODULES:
+        if module.startswith(COMMANDS):
+            continue
+        for node in ast.walk(parse(module)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named = known & set(re.findall(r"--[a-z][a-z-]+", node.value))
+                assert not named, f"{module}, line {node.lineno}: {named}; say the argument"

@@ -25,7 +25,7 @@ def refused(script: str) -> str:
 MISTAKES = {
     f"SELECT\n    MEDIAN(x) AS m {TAIL}": "unknown aggregate 'MEDIAN' at line 2, column 5; known: "
     "SUM, COUNT, AVG, VAR_POP, VAR_SAMP, M3, M4",
-    f"SELECT SHAPLEY_ATRIBUTE(SUM(x), p) {TAIL}": "unknown function 'SHAPLEY_ATRIBUTE' at line 1, "
+    f"SELECT SHAPLEY_ATRIBUTE(SUM(x), p) {TAIL}": "unknown aggregate 'SHAPLEY_ATRIBUTE' at line 1, "
     "column 8; did you mean 'SHAPLEY_ATTRIBUTE'?",
     "SELCT SUM(x)": "unknown statement 'SELCT' at line 1, column 1; did you mean 'SELECT'?",
     f"SELECT region {TAIL}": "not an aggregate: 'region' at line 1, column 8; known: SUM",

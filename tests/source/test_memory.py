@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ids.errors import DataError, SourceError, UnknownNameError
+import ids
+from ids.errors import DataError, IdsError, SourceError, UnknownNameError
 from ids.model.table import ColumnData, Kind, Table
 from ids.source import open_table
 
@@ -156,3 +157,19 @@ def test_what_is_no_table_is_refused_in_one_line(data: object, message: str) -> 
         open_table(data, "events")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("levels", [["t"], ["t", "k"]])
+def test_a_pandas_index_named_as_a_column_is_told_of_reset_index(levels: list[str]) -> None:
+    frame = (
+        pytest.importorskip("pandas")
+        .DataFrame({"t": [1, 2], "k": [3, 4], "x": [1.0, 2.0]})
+        .set_index(levels)
+    )
+    script = "SELECT SUM(x) FROM e WINDOW w AS (ORDER BY T ROWS 1 PRECEDING) EMIT CHANGES"
+    remedy = r"column 't' is the index of the DataFrame.*; pass df.reset_index\(\)"
+    with pytest.raises(IdsError, match=remedy):
+        ids.sql(script, e=frame)
+    with pytest.raises(IdsError, match=remedy):
+        ids.Engine(ids.TimeWindow(10), "x", order_by="t").ingest(frame)
+    assert ids.sql(script, e=frame.reset_index())["expr_1"].to_pylist() == [1.0, 2.0]

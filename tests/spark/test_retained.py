@@ -242,7 +242,7 @@ def test_retaining_begun_later_answers_once_the_window_is_whole(
         except StateError as error:
             answers.append(str(error))
     never, partly, whole, gone = answers
-    assert "retain=True (--retain)" in str(never) and "retain=True (--retain)" in str(gone)
+    assert "start it with retain=True" in str(never) and "start it with retain=True" in str(gone)
     assert "still holds rows that came before they were kept" in str(partly)
     assert isinstance(whole, ids.Attribution)
     for number in range(4, 7):  # three batches later nothing is left of what was kept

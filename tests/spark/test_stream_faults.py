@@ -118,7 +118,7 @@ def test_a_checkpoint_serves_its_own_stream_only(spark: SparkSession, tmp_path: 
         "window": PAPER.replace("'30'", "'60'"),
     }
     for what, script in others.items():
-        with pytest.raises(CheckpointError, match=f"another {what}; name a new --checkpoint"):
+        with pytest.raises(CheckpointError, match=f"another {what}; give a new checkpoint"):
             run(spark, script, tmp_path / "in")
     with pytest.raises(CheckpointError, match="another output"):
         run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")

@@ -140,7 +140,9 @@ def test_bad_rows_end_the_stream_or_are_kept_once(spark: SparkSession, tmp_path:
     empty[[20, 150]] = False
     bad = table.set_column(3, "latency", pa.array(latency, mask=empty, from_pandas=False))
     arrive(bad, tmp_path / "in", [100])
-    with pytest.raises(IdsError, match=r"NaN of 'latency' in row 21 of f000.parquet; .*--bad-rows"):
+    with pytest.raises(
+        IdsError, match=r"NaN of 'latency' in row 21 of f000.parquet; .*bad_rows='DIR'"
+    ):
         run(spark, PAPER, tmp_path / "in")
     running = run(spark, PAPER, tmp_path / "in", bad_rows=tmp_path / "bad")
     good = bad.take(np.setdiff1d(np.arange(200), [20, 150]))

@@ -15,7 +15,7 @@ from ids.cli.arguments import (
 )
 from ids.cli.reporting import reporting
 from ids.cli.run import results, show
-from ids.errors import Position, ScriptError
+from ids.errors import Position, ScriptError, in_script
 from ids.model.query import Explain, Select
 
 __all__ = ["explain", "explained", "selects"]
@@ -35,7 +35,8 @@ def explain(query: ScriptArgument, table: TableOption = None, debug: DebugOption
                     show(result, Console())
         except ScriptError as error:
             at = None if error.at is None else _as_written(error.at, starts)
-            raise ScriptError(error.fact, at, error.hint) from error
+            with in_script(script):
+                raise ScriptError(error.fact, at, error.hint) from error
 
 
 def selects(script: str) -> list[Position]:

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from textwrap import indent
 
 import typer
 
 from ids.errors import IdsError
 
 __all__ = ["note", "reporting"]
+
+# How a remedy is spelled in Python, and on the command line.
+_OPTIONS = (
+    (r"; pass it as (\S+)=…$", r"; give it with --table \1=PATH"),
+    (r"; pass it as \*\*\{(.*): …\}$", r"; give it with --table \1=PATH"),
+    (r"\bbad_rows='DIR'", "--bad-rows DIR"),
+    (r"\bretain=True", "--retain"),
+    (r"\bids\.spark\.sources\.read\(.*schema=(.*)\)", r"--schema NAME=\1"),
+    (r"\bin process with ids\.sql", "with --engine local"),
+)
 
 
 def note(text: str) -> None:
@@ -30,7 +42,7 @@ def reporting(debug: bool) -> Iterator[None]:
         # the interpreter flushes stdout once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except IdsError as error:
-        raise _end(f"error: {error}", 1, debug) from error
+        raise _end(f"error: {_spelled(str(error))}", 1, debug, error.excerpt) from error
     except KeyboardInterrupt as error:
         raise _end("interrupted", 130, debug=False) from error
     except (typer.Exit, typer.BadParameter):
@@ -41,8 +53,21 @@ def reporting(debug: bool) -> Iterator[None]:
         raise _end(f"internal error: {fact}{way_out}", 70, debug) from error
 
 
-def _end(line: str, code: int, debug: bool) -> typer.Exit:
+def _end(line: str, code: int, debug: bool, excerpt: str | None = None) -> typer.Exit:
     if debug:
         traceback.print_exc()
     typer.echo(" ".join(line.split("\n")), err=True)
+    if excerpt is not None:
+        typer.echo(indent(excerpt, "  "), err=True)
     return typer.Exit(code)
+
+
+def _spelled(message: str) -> str:
+    """A message with the arguments of Python functions as the options of the command line.
+
+    >>> _spelled("unknown table 'trips'; pass it as trips=…")
+    "unknown table 'trips'; give it with --table trips=PATH"
+    """
+    for argument, option in _OPTIONS:
+        message = re.sub(argument, option, message)
+    return message

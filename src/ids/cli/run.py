@@ -38,7 +38,7 @@ from ids.cli.options import (
 )
 from ids.cli.reporting import note, reporting
 from ids.cli.terminal import Bar, emit_table, is_terminal
-from ids.errors import ScriptError, UnknownNameError
+from ids.errors import ScriptError
 from ids.model.query import Select
 
 if TYPE_CHECKING:
@@ -129,10 +129,6 @@ def results(
                 note(f"{result.bad_rows:,} bad {rows} set aside in {bad_rows}")
             yield result
             bar.start()
-    except UnknownNameError as error:
-        if tables or error.hint:
-            raise
-        raise ScriptError(error.fact, error.at, "give it with --table NAME=PATH") from error
     finally:
         bar.clear()
 

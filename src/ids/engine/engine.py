@@ -23,7 +23,7 @@ from ids.engine.questions import Questions
 from ids.engine.registrations import Registrations
 from ids.engine.rescaling import accommodate, ease
 from ids.engine.settings import Settings, Window
-from ids.errors import ScriptError, StateError
+from ids.errors import ScriptError, StateError, in_script
 from ids.language import parse_predicate
 from ids.model.promotion import Promotion
 from ids.model.sampling import Sampling
@@ -100,7 +100,7 @@ class Engine(Asking):
     def register(self, name: str, condition: str) -> None:
         """Register a predicate; mid-stream the rows inside are divided by it, exactly."""
         parsed = parse_predicate(condition)
-        with self._writing, self._state:
+        with self._writing, self._state, in_script(condition):
             core = self._core
             if core is not None and not (core.rows or core.has_raw):
                 core = None  # nothing inside: the next batch begins anew

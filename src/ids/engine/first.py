@@ -12,6 +12,7 @@ from ids.engine.settings import Settings
 from ids.errors import UnknownNameError
 from ids.model.expression import Expression
 from ids.model.window import Changelog
+from ids.plan.script import unsupported_named
 from ids.predicates.binding import bind_measure
 from ids.source import Source
 
@@ -29,11 +30,12 @@ def first_core(
     Without raw rows and without a sample, later batches need only the columns someone reads.
     """
     kinds = dict(source.schema)
-    predicates = bind_conditions(conditions, kinds)
-    bound = tuple(bind_measure(measure, kinds) for measure in measures.values())
     order_by = settings.order_by
-    if order_by is not None and order_by not in kinds:
-        raise UnknownNameError("column", order_by, kinds)
+    with unsupported_named(source.unsupported):
+        predicates = bind_conditions(conditions, kinds)
+        bound = tuple(bind_measure(measure, kinds) for measure in measures.values())
+        if order_by is not None and order_by not in kinds:
+            raise UnknownNameError("column", order_by, kinds)
     if not settings.retain and settings.sampling is None:
         needed = columns_needed([*predicates.values(), *bound], order_by)
         kinds = {name: kinds[name] for name in needed}

@@ -16,7 +16,7 @@ from ids.engine.provisional import (
     refuse_provisional_parts,
 )
 from ids.engine.settings import Settings
-from ids.errors import ScriptError, StateError, UnknownNameError
+from ids.errors import ScriptError, StateError, UnknownNameError, in_script
 from ids.games import GAMES, Game, find
 from ids.language import parse_aggregate, parse_predicate
 from ids.model.attribution import Attribution
@@ -81,7 +81,8 @@ class Questions:
         """Which state will answer; a plan already made is taken again."""
         question = self._plans.get(asked)
         if question is None:
-            question = self.plan(core, *asked)
+            with in_script(asked[1]):
+                question = self.plan(core, *asked)
             if core is not None:
                 self._plans[asked] = question
         return question
@@ -105,7 +106,8 @@ class Questions:
         measures, argument = list(self._values.values()), parsed.argument
         if core is not None:
             measures = list(core.schema.measures)
-            argument = bind_measure(argument, core.schema.kinds)
+            with in_script(aggregate):
+                argument = bind_measure(argument, core.schema.kinds)
         if argument not in measures:
             raise UnknownNameError("measure", render(parsed.argument), self._values)
         return game, 1 + measures.index(argument)

@@ -66,7 +66,7 @@ def prepare(plan: SelectPlan, source: Source, set_aside: BadRows | None) -> Prep
         if set_aside is None:
             raise DataError(
                 f"{reasons[0]} in {plan.table}, {source.where(int(original[0]))}; "
-                "leave such rows out with WHERE, or set them aside with --bad-rows DIR"
+                "leave such rows out with WHERE, or set them aside with bad_rows='DIR'"
             )
         set_aside(source, original, reasons)
         keep = np.delete(np.arange(table.rows), bad)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from ids.errors import ScriptError
+from ids.errors import ScriptError, in_script
 from ids.language.fragments import FUNCTIONS, expression_of
 from ids.language.items import AGGREGATES, aggregate, column_names
 from ids.language.lexer import tokenize
@@ -35,7 +35,8 @@ def _bounded(parser: Callable[_P, _T]) -> Callable[_P, _T]:
     @wraps(parser)
     def bounded(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         try:
-            return parser(*args, **kwargs)
+            with in_script(str(args[0])):
+                return parser(*args, **kwargs)
         except RecursionError:
             raise ScriptError("nested too deeply", hint="use fewer parentheses") from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ids.errors import ScriptError
+from ids.errors import ScriptError, closest
 from ids.language.assembly import assemble
 from ids.language.literals import instant, number
 from ids.language.shapes import OPERATORS, Atom, Piece
@@ -129,8 +129,8 @@ class _Reader:
         behind = self._ahead()
         if behind.word == "(" and word:
             if word not in FUNCTIONS:
-                known = "known: " + ", ".join(FUNCTIONS)
-                raise ScriptError(f"unknown function {token.shown}", token.at, known)
+                hint = closest(word, FUNCTIONS, "known: " + ", ".join(FUNCTIONS))
+                raise ScriptError(f"unknown function {token.shown}", token.at, hint)
             self._next += 1
             self._groups.append(_Group(behind, function=token))
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from ids.errors import ScriptError, UnknownNameError
+from ids.errors import ScriptError, closest
 from ids.language.fragments import expression_of
 from ids.language.tokens import Cursor, Kind
 from ids.language.windows import integer
@@ -26,9 +26,7 @@ def item(cursor: Cursor, games: Collection[str]) -> Item:
     start = cursor.token
     kind = _SHAPLEY.get(start.word)
     if kind is None:
-        if start.word.startswith("SHAPLEY"):
-            raise UnknownNameError("function", start.text[:40], _SHAPLEY, start.at)
-        measured = aggregate(cursor, games, bare=False)
+        measured = aggregate(cursor, games, bare=False, others=_SHAPLEY)
         return Item(ItemKind.AGGREGATE, measured, alias=_alias(cursor), at=start.at)
     cursor.take()
     cursor.expect("(")
@@ -46,8 +44,10 @@ def item(cursor: Cursor, games: Collection[str]) -> Item:
     return Item(kind, measured, predicate, parts, approximate, _alias(cursor), start.at)
 
 
-def aggregate(cursor: Cursor, games: Collection[str], *, bare: bool) -> Aggregate:
-    """AVG(x), COUNT(*), and where ``bare`` also AVG alone."""
+def aggregate(
+    cursor: Cursor, games: Collection[str], *, bare: bool, others: Collection[str] = ()
+) -> Aggregate:
+    """AVG(x), COUNT(*), and where ``bare`` also AVG alone; ``others`` may be meant as well."""
     token = cursor.token
     known = tuple(dict.fromkeys((*_ALWAYS, *(game.upper() for game in games))))
     hint = "known: " + ", ".join(known)
@@ -60,7 +60,8 @@ def aggregate(cursor: Cursor, games: Collection[str], *, bare: bool) -> Aggregat
             cursor.fail(f"'(' after {token.word}")
         raise ScriptError(f"not an aggregate: {token.shown}", token.at, hint)
     if function not in known:
-        raise ScriptError(f"unknown aggregate {token.shown}", token.at, hint)
+        near = closest(function, (*known, *others), hint)
+        raise ScriptError(f"unknown aggregate {token.shown}", token.at, near)
     if not cursor.accept("("):
         return Aggregate(function, None, token.at)
     if function == "COUNT" and cursor.accept("*", ")"):

@@ -58,7 +58,8 @@ def _register(cursor: Cursor, start: Token) -> Register:
     condition = expression_of(cursor.fragment(), cursor.token, "a condition")
     cursor.expect(")")
     cursor.expect("ON")
-    return Register(name, condition, cursor.dotted("a table"), start.at)
+    table_at = cursor.token.at
+    return Register(name, condition, cursor.dotted("a table"), start.at, table_at)
 
 
 def _drop(cursor: Cursor, start: Token) -> Drop:
@@ -74,6 +75,7 @@ def _select(cursor: Cursor, games: Collection[str]) -> Select:
         items.append(item(cursor, games))
     if not cursor.accept("FROM"):
         cursor.fail("AS, ',' or FROM" if items[-1].alias is None else "',' or FROM")
+    table_at = cursor.token.at
     table = cursor.dotted("a table")
     where = None
     if cursor.accept("WHERE"):
@@ -81,7 +83,7 @@ def _select(cursor: Cursor, games: Collection[str]) -> Select:
     window = window_clause(cursor)
     emit = _emit(cursor)
     refuse_clashes(items, window.partition_by)
-    return Select(tuple(items), table, window, where, emit, start.at)
+    return Select(tuple(items), table, window, where, emit, start.at, table_at)
 
 
 def _emit(cursor: Cursor) -> Emit:

@@ -25,24 +25,30 @@ def window_clause(cursor: Cursor) -> WindowClause:
     cursor.name("the window's name")
     cursor.expect("AS")
     cursor.expect("(")
-    partition_by = _columns(cursor) if cursor.accept("PARTITION", "BY") else ()
+    partition_by = _columns(cursor) if cursor.accept("PARTITION", "BY") else []
     if not cursor.accept("ORDER", "BY"):
         cursor.fail("ORDER BY and the event time" if partition_by else "PARTITION BY or ORDER BY")
     order_by = _columns(cursor, ordered=True)
     frame = _frame(cursor)
     cursor.expect(")")
-    return WindowClause(order_by, frame, partition_by, at)
+    return WindowClause(
+        order_by=tuple(name.text for name in order_by),
+        frame=frame,
+        partition_by=tuple(name.text for name in partition_by),
+        at=at,
+        columns_at={name.text: name.at for name in (*order_by, *partition_by)},
+    )
 
 
-def _columns(cursor: Cursor, *, ordered: bool = False) -> tuple[str, ...]:
-    names: list[str] = []
+def _columns(cursor: Cursor, *, ordered: bool = False) -> list[Token]:
+    names: list[Token] = []
     while True:
-        names.append(cursor.name("a column").text)
+        names.append(cursor.name("a column"))
         if ordered and not cursor.accept("ASC") and cursor.sees("DESC"):
             hint = "windows move forward in time: leave DESC out"
             raise ScriptError("ORDER BY … DESC", cursor.token.at, hint)
         if not cursor.accept(","):
-            return tuple(names)
+            return names
 
 
 def _frame(cursor: Cursor) -> CountWindow | TimeWindow:

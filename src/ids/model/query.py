@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -84,6 +85,7 @@ class WindowClause:
     frame: CountWindow | TimeWindow
     partition_by: tuple[str, ...] = ()
     at: Position | None = field(default=None, compare=False)
+    columns_at: Mapping[str, Position] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Select:
     where: Expression | None = None
     emit: Emit = Emit.CHANGES
     at: Position | None = field(default=None, compare=False)
+    table_at: Position | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class Register:
     condition: Expression
     table: str
     at: Position | None = field(default=None, compare=False)
+    table_at: Position | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

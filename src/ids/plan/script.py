@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
-from ids.errors import ScriptError, UnknownNameError
+from ids.errors import ScriptError, UnknownNameError, in_script
 from ids.games import GAMES
 from ids.language import parse
 from ids.model.query import Drop, Explain, Register, Select, Show, Statement
 from ids.model.table import Kind
 from ids.plan.registry import Registry
 from ids.plan.select import SelectPlan, plan_select
+from ids.source.table import remedy
 
 __all__ = ["Schema", "Step", "Tables", "planned", "unsupported_named"]
 
@@ -43,14 +44,20 @@ class Step:
 
 def planned(script: str, schema_of: Callable[[Register | Select], Schema]) -> Iterator[Step]:
     """Plan a script; yields a step for each SELECT, SHOW and EXPLAIN, when it is asked for."""
-    statements = _parsed(script, tuple(GAMES))
+    with in_script(script):
+        yield from _planned(_parsed(script, tuple(GAMES)), schema_of)
+
+
+def _planned(
+    statements: Iterable[Statement], schema_of: Callable[[Register | Select], Schema]
+) -> Iterator[Step]:
     registry = Registry()
     for statement in statements:
         match statement:
             case Register():
                 schema = schema_of(statement)
                 registry.register(statement)
-                with unsupported_named(schema):
+                with unsupported_named(schema.unsupported):
                     registry.bound(statement.table, schema.kinds)
             case Drop():
                 registry.drop(statement)
@@ -58,7 +65,7 @@ def planned(script: str, schema_of: Callable[[Register | Select], Schema]) -> It
                 yield Step(statement, None, tuple(registry))
             case Explain(select) | (Select() as select):
                 schema = schema_of(select)
-                with unsupported_named(schema):
+                with unsupported_named(schema.unsupported):
                     plan = plan_select(select, schema.kinds, registry)
                 yield Step(statement, plan, tuple(registry))
 
@@ -68,15 +75,14 @@ _parsed = lru_cache(maxsize=64)(parse)
 
 
 @contextmanager
-def unsupported_named(schema: Schema) -> Iterator[None]:
+def unsupported_named(unsupported: Mapping[str, str]) -> Iterator[None]:
     """A column that is there, but of a type IDS does not read, is no unknown column."""
     try:
         yield
     except UnknownNameError as error:
-        for name, what in schema.unsupported.items():
-            if error.kind == "column" and name.lower() == error.name.lower():
-                hint = "IDS reads numbers, text, booleans and timestamps"
-                raise ScriptError(f"column {name!r} is {what}", error.at, hint) from error
+        for name, what in unsupported.items():
+            if error.kind in ("column", "predicate") and name.lower() == error.name.lower():
+                raise ScriptError(f"column {name!r} is {what}", error.at, remedy(what)) from error
         raise
 
 
@@ -93,7 +99,9 @@ class Tables(Generic[T]):
         folded = statement.table.lower()
         if folded not in self._tables:
             known = [given for given, _ in self._tables.values()]
-            raise UnknownNameError("table", statement.table, known, statement.at)
+            name = statement.table
+            given = f"{name}=…" if name.isidentifier() else f"**{{{name!r}: …}}"
+            raise UnknownNameError("table", name, known, statement.table_at, f"pass it as {given}")
         if folded not in self._open:
             given, data = self._tables[folded]
             self._open[folded] = self._opening(data, given)

@@ -167,7 +167,7 @@ class _Planner:
         if isinstance(window.frame, TimeWindow) and kind not in (Kind.TIME, None):
             raise ScriptError(
                 f"RANGE needs a timestamp to order by, {names[0]!r} is {noun(kind)}",
-                window.at,
+                window.columns_at.get(window.order_by[0], window.at),
                 "order by the event time, or use ROWS",
             )
         return names
@@ -208,13 +208,14 @@ def registered_as(name: str, registered: Iterable[str], schema: Iterable[str]) -
 
 def resolve(name: str, schema: Iterable[str], select: Select) -> str:
     """A column's exact spelling: as written, or the one that differs only in case."""
-    columns = tuple(schema)
+    columns, window = tuple(schema), select.window
     if name in columns:
         return name
+    at = window.columns_at.get(name, window.at)
     alike = [column for column in columns if column.lower() == name.lower()]
     if len(alike) > 1:
         hint = "write " + " or ".join(sorted(alike))
-        raise ScriptError(f"{name!r} is ambiguous in {select.table}", select.window.at, hint)
+        raise ScriptError(f"{name!r} is ambiguous in {select.table}", at, hint)
     if not alike:
-        raise UnknownNameError("column", name, columns, select.window.at)
+        raise UnknownNameError("column", name, columns, at)
     return alike[0]

@@ -70,7 +70,7 @@ def bind_predicate(
 ) -> Expression:
     """As ``bind``, and the whole is a condition."""
     scope = Scope(schema, registered, columns_first, table)
-    bound, kind = _typed(expression, scope)
+    bound, kind = _typed(expression, scope, condition=True)
     if kind not in (Kind.BOOLEAN, None):
         raise refuse(bound, kind, "a predicate must be a condition, such as x > 0", scope.names)
     return bound
@@ -92,9 +92,9 @@ def bind_measure(
     return bound
 
 
-def _typed(expression: Expression, scope: Scope) -> Typed:
+def _typed(expression: Expression, scope: Scope, *, condition: bool = False) -> Typed:
     refuse_constant_tests(expression, scope.names)
-    bound, kind = _Binder(scope).bind(expression)
+    bound, kind = _Binder(scope).bind(expression, condition=condition)
     depth, size = _extent(bound)
     if depth > _DEEPEST or size > _LARGEST:
         raise ScriptError(
@@ -129,10 +129,10 @@ class _Binder:
 
     scope: Scope
 
-    def bind(self, node: Expression) -> Typed:
+    def bind(self, node: Expression, *, condition: bool = False) -> Typed:
         match node:
             case Name():
-                return self.scope.resolve(node)
+                return self.scope.resolve(node, condition=condition)
             case Column(name):
                 if name not in self.scope.schema:
                     raise UnknownNameError("column", name, self.scope.schema, node.at)
@@ -218,7 +218,7 @@ class _Binder:
         return self._require(node, Kind.BOOLEAN, f"{word} takes conditions, such as x > 0")
 
     def _require(self, node: Expression, wanted: Kind, hint: str) -> Expression:
-        bound, kind = self.bind(node)
+        bound, kind = self.bind(node, condition=wanted is Kind.BOOLEAN)
         if kind not in (wanted, None):
             raise refuse(bound, kind, hint, self.scope.names)
         return bound

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ids.errors import ScriptError, UnknownNameError
 from ids.model.expression import Column, Expression, Literal, Name
+from ids.model.rendering import quoted
 from ids.model.table import Kind
 
 __all__ = ["Scope"]
@@ -31,8 +32,11 @@ class Scope:
         """Every name that has a meaning here."""
         return [*self.schema, *self.registered]
 
-    def resolve(self, name: Name) -> tuple[Expression, Kind | None]:
-        """What the name stands for, and its kind. O(1) when spelled exactly, else O(names)."""
+    def resolve(self, name: Name, *, condition: bool = False) -> tuple[Expression, Kind | None]:
+        """What the name stands for, and its kind. O(1) when spelled exactly, else O(names).
+
+        ``condition`` says that it stands where a condition is meant, so it may be a predicate.
+        """
         rooms: list[Mapping[str, object]] = [self.registered, self.schema]
         if self.columns_first:
             rooms.reverse()
@@ -47,7 +51,18 @@ class Scope:
         if self.table and name.name.lower().startswith(prefix.lower()):
             bare = Name(name.name[len(prefix) :], name.at)
             return Scope(self.schema, {}, True, "").resolve(bare)
+        if condition:
+            raise self._unknown_predicate(name)
         raise UnknownNameError("column", name.name, self.names, name.at)
+
+    def _unknown_predicate(self, name: Name) -> UnknownNameError:
+        """The error of a name that is no condition; only a script's table has a name."""
+        conditions = [n for n, kind in self.schema.items() if kind in (Kind.BOOLEAN, None)]
+        register = f"register({name.name!r}, …) first"
+        if self.table:
+            register = f"REGISTER PREDICATE {quoted(name.name)} AS (…) ON {self.table} first"
+        known = [*conditions, *self.registered]
+        return UnknownNameError("predicate", name.name, known, name.at, register)
 
     def _found(self, name: Name, spelling: str, column: bool) -> tuple[Expression, Kind | None]:
         if column and self.schema[spelling] is None:

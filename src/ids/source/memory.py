@@ -12,7 +12,7 @@ import pyarrow as pa
 from ids.errors import SourceError
 from ids.model.table import Kind, Table
 from ids.source.arrow import canonical, column_data, kind_of
-from ids.source.table import refusal
+from ids.source.table import INDEX, refusal
 
 __all__ = ["ArrowSource", "article", "described", "from_memory", "one_line"]
 
@@ -65,7 +65,9 @@ def from_memory(data: Any, name: str) -> ArrowSource:
     """
     if _is_pandas(data) and hasattr(data, "columns"):
         labels = [str(label) for label in data.columns]
-        return _from_columns([(labels[i], data.iloc[:, i]) for i in range(len(labels))], name)
+        index = {str(level) for level in data.index.names if level is not None} - {*labels}
+        columns = [(labels[i], data.iloc[:, i]) for i in range(len(labels))]
+        return _from_columns(columns, name, dict.fromkeys(index, INDEX))
     if isinstance(data, Mapping):
         return _from_columns([(str(key), values) for key, values in data.items()], name)
     try:
@@ -90,11 +92,16 @@ def _is_pandas(data: object) -> bool:
     return type(data).__module__.split(".")[0] == "pandas"
 
 
-def _from_columns(columns: list[tuple[str, Any]], name: str) -> ArrowSource:
-    """Column by column: one that Arrow cannot take matters only to a query that names it."""
+def _from_columns(
+    columns: list[tuple[str, Any]], name: str, mixed: dict[str, str] | None = None
+) -> ArrowSource:
+    """Column by column: one that Arrow cannot take matters only to a query that names it.
+
+    ``mixed`` are others that cannot be read, with what they are instead.
+    """
     arrays: list[pa.Array | pa.ChunkedArray] = []
     names: list[str] = []
-    mixed: dict[str, str] = {}
+    mixed = mixed or {}
     for label, values in columns:
         try:
             arrays.append(_array(values))

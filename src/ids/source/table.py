@@ -8,7 +8,9 @@ from typing import Protocol
 from ids.errors import DataError, IdsError, UnknownNameError
 from ids.model.table import Kind, Table
 
-__all__ = ["Source", "TableSource", "refusal"]
+__all__ = ["INDEX", "Source", "TableSource", "refusal", "remedy"]
+
+INDEX = "the index of the DataFrame"
 
 
 class Source(Protocol):
@@ -65,8 +67,13 @@ class TableSource:
 def refusal(name: str, source: Source) -> IdsError:
     """Why ``source`` cannot give the column ``name``."""
     if name in source.unsupported:
-        return DataError(
-            f"column {name!r} is {source.unsupported[name]}; "
-            "IDS reads numbers, text, booleans and timestamps"
-        )
+        what = source.unsupported[name]
+        return DataError(f"column {name!r} is {what}; {remedy(what)}")
     return UnknownNameError("column", name, source.schema)
+
+
+def remedy(what: str) -> str:
+    """What to do about a column that IDS does not read."""
+    if what == INDEX:
+        return "pass df.reset_index()"
+    return "IDS reads numbers, text, booleans and timestamps"

@@ -49,7 +49,7 @@ def refused(table: str, frame: Frame, rows: Ready) -> DataError:
     reason, where = first
     return DataError(
         f"{reason} in {table}, {where}; leave such rows out with WHERE, "
-        "or set them aside with --bad-rows DIR"
+        "or set them aside with bad_rows='DIR'"
     )
 
 

@@ -96,8 +96,8 @@ def _lost(_: re.Match[str], __: str) -> IdsError:
 
 def _stranger(_: re.Match[str], __: str) -> IdsError:
     return SetupError(
-        "the Python of Spark's workers has no IDS; install it there, and name that Python with "
-        "--conf spark.pyspark.python=PATH"
+        "the Python of Spark's workers has no IDS; install it there, and set "
+        "spark.pyspark.python to that Python"
     )
 
 

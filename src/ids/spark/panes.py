@@ -113,7 +113,7 @@ def refuse_high_moments(plan: SelectPlan) -> None:
     if high:
         raise ScriptError(
             f"{high[0]} over a time window does not run on Spark",
-            hint="use ROWS, or run it in process with ids.sql or --engine local",
+            hint="use ROWS, or run it in process with ids.sql",
         )
 
 

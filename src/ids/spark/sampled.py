@@ -60,7 +60,7 @@ def refuse_samples(plan: SelectPlan) -> None:
         raise ScriptError(
             "APPROXIMATE over a streaming DataFrame has no streaming DataFrame as its result",
             item.approximate.at,
-            "run it with ids.spark.start or ids run --stream, or leave the clause out",
+            "run it with ids.spark.start, or leave the clause out",
         )
 
 

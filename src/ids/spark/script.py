@@ -16,7 +16,7 @@ from ids.model.query import Select, Statement
 from ids.model.sampling import refuse_seed
 from ids.model.window import CountWindow, microseconds
 from ids.plan import Schema, SelectPlan, Tables, planned
-from ids.source import open_table
+from ids.source import Source, open_table
 from ids.source.folder import find_files
 from ids.spark.aside import Aside, refused
 from ids.spark.batch import time_windows
@@ -126,14 +126,19 @@ def opened(session: SparkSession, data: object, name: str) -> Frame:
     if isinstance(data, str | Path):
         return _of_files(Frame.of(read(session, data)), data, name)
     source = open_table(data, name)
-    return Frame.of(session.createDataFrame(to_table(source.read(source.schema))))
+    frame = Frame.of(session.createDataFrame(to_table(source.read(source.schema))))
+    return _as_in_process(frame, source)
 
 
 def _of_files(frame: Frame, place: str | Path, name: str) -> Frame:
     """What the footers of Parquet files say of columns that Spark cannot tell about."""
     if is_kafka(place) or find_files(Path(place))[0] != "parquet":
         return frame
-    source = open_table(place, name)
+    return _as_in_process(frame, open_table(place, name))
+
+
+def _as_in_process(frame: Frame, source: Source) -> Frame:
+    """The frame with what the in-process reader knows of columns that Spark cannot tell about."""
     nothing = {column: Typed("NULL", None) for column in source.untyped}
     return replace(frame, columns=frame.columns | nothing, unsupported=dict(source.unsupported))
 
@@ -167,6 +172,6 @@ def _streamed(
     if isinstance(plan.window, CountWindow):
         raise ScriptError(
             "ROWS over a streaming DataFrame has no streaming DataFrame as its result",
-            hint="run it with ids.spark.start or ids run --stream, or use RANGE",
+            hint="run it with ids.spark.start, or use RANGE",
         )
     return streamed_windows(plan, frame, lateness, reach)

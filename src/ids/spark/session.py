@@ -213,7 +213,9 @@ def _unstarted(master: str, error: Py4JError) -> SetupError:
             "version is the master there"
         )
     cause = str(translate(error)).removeprefix("Spark failed: ")
-    return SetupError(f"Spark did not start on {master}: {cause}; check --master and --conf")
+    return SetupError(
+        f"Spark did not start on {master}: {cause}; check the master and the settings"
+    )
 
 
 @contextmanager
@@ -236,7 +238,7 @@ def _fault(said: str) -> str:
     missing = re.search(r"unresolved dependency: ([\w.-]+)#([\w.-]+);([\w.-]+)", said)
     if missing:
         package = ":".join(missing.groups())
-        return f"cannot fetch the package {package}; check the network, or give it with --conf"
+        return f"cannot fetch the package {package}; check the network, or set spark.jars"
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     faults = [line for line in lines if re.search(r"^Error|Exception|[Cc]ould not|cannot", line)]
     told = f": {(faults or lines)[0]}" if lines else ""

@@ -81,7 +81,8 @@ def read_kafka(
     topic = Topic.parse(place)
     if schema is None:
         raise SourceError(
-            f"{place} has no schema of its own; declare it with --schema NAME='a STRING, b DOUBLE'"
+            f"{place} has no schema of its own; declare it with "
+            "ids.spark.sources.read(spark, place, schema='a STRING, b DOUBLE')"
         )
     columns = declared(schema)
     reader = session.readStream if stream else session.read

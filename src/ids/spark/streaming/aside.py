@@ -68,7 +68,7 @@ def refuse(rows: Ready, faults: int) -> None:
         place = (f" in row {row + 1} of" if row is not None else " in") + f" {first['file']}"
     more = f" (and {faults - 1:,} more bad rows)" if faults > 1 else ""
     raise DataError(
-        f"{first[FAULT]}{place}{more}; mend the input, or set bad rows aside with --bad-rows DIR"
+        f"{first[FAULT]}{place}{more}; mend the input, or set bad rows aside with bad_rows='DIR'"
     )
 
 

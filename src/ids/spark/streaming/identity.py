@@ -71,7 +71,7 @@ def claim(root: Path, stream: dict[str, object]) -> None:
     if differing:
         raise CheckpointError(
             f"checkpoint {root.parent} belongs to a stream with another {' and '.join(differing)}; "
-            "name a new --checkpoint, or go on with what it was made for"
+            "give a new checkpoint directory, or go on with what it was made for"
         )
 
 

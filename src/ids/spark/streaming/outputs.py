@@ -143,7 +143,7 @@ class Appended:
         if present < length:
             raise SourceError(
                 f"{self._file} is shorter than this stream has written; put it back, or start "
-                "anew with another --checkpoint"
+                "anew with another checkpoint"
             )
         if present > length:
             os.truncate(self._file, length)

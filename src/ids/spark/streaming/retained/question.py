@@ -10,7 +10,7 @@ from ids.language import parse, parse_aggregate, parse_predicate
 from ids.model.query import Approximate, Drop, Item, ItemKind, Register, Select
 from ids.model.sampling import refuse_seed
 from ids.model.window import TimeWindow
-from ids.plan import Registry, Schema, SelectPlan, plan_select
+from ids.plan import Registry, SelectPlan, plan_select
 from ids.plan.script import unsupported_named
 from ids.spark.panes import refuse_high_moments
 from ids.spark.sampled import refuse_large_samples
@@ -61,7 +61,7 @@ class StreamQuestion:
                     selects.append(statement)
         (select,) = selects
         kinds = {name: typed.kind for name, typed in manifest.columns.items()}
-        with unsupported_named(Schema(kinds, manifest.unsupported)):
+        with unsupported_named(manifest.unsupported):
             plan = plan_select(replace(select, items=(item,)), kinds, registry)
         refuse_high_moments(plan)
         refuse_large_samples(plan)

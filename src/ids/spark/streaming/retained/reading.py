@@ -44,9 +44,7 @@ def current(checkpoint: Path) -> Manifest:
         ) from None
     manifest = None if latest is None else Manifest.load(snapshots.load(latest).folder)
     if manifest is None and not (latest is None and (checkpoint / "retained").is_dir()):
-        raise StateError(
-            f"the stream of {checkpoint} retains no panes; start it with retain=True (--retain)"
-        )
+        raise StateError(f"the stream of {checkpoint} retains no panes; start it with retain=True")
     if manifest is None or manifest.spoken is None or manifest.expired is None:
         raise StateError("the stream has emitted nothing yet; ask again when it has")
     if manifest.since is not None and manifest.expired < manifest.since:

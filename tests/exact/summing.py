@@ -18,7 +18,6 @@ Bools = npt.NDArray[np.bool_]
 def fitted(values: Floats, degree: int = 2) -> Parts:
     sizes = np.abs(values[values != 0])
     parts = Parts.fit(sizes.max(initial=0.0), sizes.min(initial=np.inf), degree)
-    assert parts is not None
     return parts
 
 

@@ -125,7 +125,6 @@ def test_each_number_is_the_exact_one_rounded_once(
 
 def test_rows_are_only_counted_where_nothing_is_summed() -> None:
     parts = Parts.fit(0.0, 0.0, 0)
-    assert parts is not None
     window: Window = window_of(Sums(np.array([4, 0]), [], []), parts)
     item = item_of(window, Sums(np.array([1, 0]), [], []), parts)
     found = attribution(find("COUNT"), window, item, parts)

@@ -95,7 +95,7 @@ def test_values_that_reach_farther_and_farther_stay_exact(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = events(240, 8)
-    size = np.repeat([0.0, 1e-6, 1.0, 1e12, 1e-9, 1e15], 40)
+    size = np.repeat([0.0, 1e-6, 1.0, 1e12, 1e-60, 1e90], 40)
     value = np.random.default_rng(8).normal(size=240) * size
     table = table.set_column(3, "latency", pa.array(value))
     arrive(table, tmp_path / "in", [40, 80, 120, 160, 200])

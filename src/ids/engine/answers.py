@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from ids.engine.arrow import room
 from ids.estimates import Estimates
 from ids.games import Attributed
 from ids.plan import PlannedItem
@@ -34,6 +36,29 @@ class Answers:
     def empty(cls) -> Answers:
         """Nothing yet."""
         return cls({}, {})
+
+    @classmethod
+    def room_for(cls, items: Sequence[PlannedItem], measure: int, emits: int) -> Answers:
+        """Arrays for the items over one measure, to be filled."""
+        answers = cls.empty()
+        for item in items:
+            name = item.game.name
+            if (name, measure) not in answers.worths:
+                answers.worths[name, measure] = (room(emits), np.zeros(emits, np.bool_))
+            if item.predicate is not None:
+                key = (name, measure, item.predicate)
+                if key not in answers.attributions:
+                    answers.attributions[key] = Attributed(room(emits), room(emits), room(emits))
+        return answers
+
+    def place(self, other: Answers, chosen: Bools) -> None:
+        """Fill in what was answered at the ``chosen`` emits alone."""
+        for key, pair in other.worths.items():
+            for whole, part in zip(self.worths[key], pair, strict=True):
+                whole[chosen] = part
+        for name, attributed in other.attributions.items():
+            for whole, part in zip(self.attributions[name], attributed, strict=True):
+                whole[chosen] = part
 
     def __or__(self, other: Answers) -> Answers:
         counts = self.counts if other.counts is None else other.counts

@@ -9,16 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ids.engine.rows import Measure
-from ids.errors import DataError
 from ids.kernels.replay import Rows
-from ids.model.expression import Expression
-from ids.model.rendering import render
 from ids.model.scale import Scale
 from ids.plan import PlannedItem, SelectPlan
 from ids.state.scaling import fit_column
 from ids.window import EmitPlan
 
-__all__ = ["Asked", "Progress", "asked_of", "scale_of", "too_far_apart"]
+__all__ = ["Asked", "Progress", "asked_of", "scale_of"]
 
 Progress = Callable[[int, int], None]
 
@@ -40,7 +37,6 @@ class Asked(NamedTuple):
     held: npt.NDArray[np.bool_]
     rows: Rows
     gaps: bool
-    scale: Scale
     emits: EmitPlan
     progress: Progress | None
 
@@ -49,7 +45,6 @@ def asked_of(
     plan: SelectPlan,
     number: int,
     measure: Measure | None,
-    scale: Scale,
     atoms: npt.NDArray[np.uint32],
     held: npt.NDArray[np.bool_],
     emits: EmitPlan,
@@ -69,26 +64,17 @@ def asked_of(
         held[:, predicates],
         Rows(atoms, values),
         players is not None,
-        scale,
         emits,
         progress,
     )
 
 
-def scale_of(plan: SelectPlan, number: int, measure: Measure | None) -> Scale:
-    """One scale for a whole measure, so that neither stretches nor paths show in the last bits."""
-    degree, expression = plan.degrees[number], plan.measures[number]
-    if measure is None or expression is None or degree == 0:
+def scale_of(plan: SelectPlan, number: int, measure: Measure | None) -> Scale | None:
+    """One scale for a whole measure, so that neither stretches nor paths show in the last bits.
+
+    None where the values lie too far apart for one.
+    """
+    degree = plan.degrees[number]
+    if measure is None or degree == 0:
         return Scale(0, 0, 0)
-    scale = fit_column(measure.values, measure.largest, measure.smallest, degree)
-    if scale is None:
-        raise too_far_apart(expression, measure.largest)
-    return scale
-
-
-def too_far_apart(measure: Expression, largest: float) -> DataError:
-    """The error for a measure whose magnitudes no scale holds together."""
-    return DataError(
-        f"values of {render(measure)!r} up to {largest:g} are too far from the "
-        "others in magnitude to be summed exactly; leave them out with WHERE"
-    )
+    return fit_column(measure.values, measure.largest, measure.smallest, degree)

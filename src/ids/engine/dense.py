@@ -12,6 +12,7 @@ from ids.games import Attributed, Game, Moments, find
 from ids.kernels.dense import BLOCK, DENSE_ITEMS, DENSE_ROWS, Forms, dense
 from ids.kernels.threads import THREADS, side_by_side
 from ids.model.query import ItemKind
+from ids.model.scale import Scale
 from ids.window import CountEmits
 
 __all__ = ["answer_dense"]
@@ -22,9 +23,9 @@ _SHORTEST_KEY = 4 * BLOCK  # shorter keys would leave most lanes of a block idle
 _STRETCH = 2**20 // BLOCK * BLOCK
 
 
-def answer_dense(asked: Asked) -> Answers | None:
+def answer_dense(asked: Asked, scale: Scale) -> Answers | None:
     """Every item over one measure, or None where the general path must serve."""
-    emits, scale = asked.emits, asked.scale
+    emits = asked.emits
     if not isinstance(emits, CountEmits) or len(asked.predicates) > DENSE_ITEMS:
         return None
     window, starts, rows = emits.window, emits.starts, len(asked.rows.atom)

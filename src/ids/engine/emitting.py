@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from ids.engine.answering import empty_emits, moments_of
 from ids.engine.answers import Answers
-from ids.engine.arrow import room
 from ids.engine.asked import Asked
-from ids.games import Attributed, Game, attribute
+from ids.games import Game, attribute
 from ids.kernels.central import Centred, centre_block
 from ids.kernels.replay import Bounds, Cut, Lists, replay
 from ids.kernels.threads import THREADS, side_by_side
+from ids.model.scale import Scale
 from ids.window import EmitPlan
 
 __all__ = ["answer_measure"]
@@ -38,12 +38,13 @@ class _Job(NamedTuple):
     merged: Lists
     summaries: int
     games: dict[str, Game]
+    scale: Scale
     answers: Answers
 
 
-def answer_measure(asked: Asked) -> Answers:
-    """Every item over one measure."""
-    job = _job(asked)
+def answer_measure(asked: Asked, scale: Scale) -> Answers:
+    """Every item over one measure, whose values the scale holds."""
+    job = _job(asked, scale)
     total = len(asked.emits)
     done = 0
     lock = Lock()
@@ -61,19 +62,12 @@ def answer_measure(asked: Asked) -> Answers:
     return job.answers
 
 
-def _job(asked: Asked) -> _Job:
+def _job(asked: Asked, scale: Scale) -> _Job:
     count = len(asked.emits)
     touched, merged, summaries = _lists(asked.held, len(asked.rows.atom), count)
     games = {item.game.name: item.game for item in asked.items}
-    answers = Answers.empty()
-    for name in games:
-        answers.worths[name, asked.number] = (room(count), np.zeros(count, dtype=np.bool_))
-    for item in asked.items:
-        if item.predicate is not None:
-            key = (item.game.name, asked.number, item.predicate)
-            if key not in answers.attributions:
-                answers.attributions[key] = Attributed(room(count), room(count), room(count))
-    return _Job(asked, touched, merged, summaries, games, answers)
+    answers = Answers.room_for(asked.items, asked.number, count)
+    return _Job(asked, touched, merged, summaries, games, scale, answers)
 
 
 def _lists(held: Bools, rows: int, emits: int) -> tuple[Lists, Lists, int]:
@@ -122,7 +116,7 @@ def _answer_stretch(job: _Job, start: int, stop: int, tick: Callable[[int], None
 
     Sums are exact, so a stretch that starts over yields the same bits as one that goes on.
     """
-    scale, emits = job.asked.scale, job.asked.emits
+    scale, emits = job.scale, job.asked.emits
     first = emits.expired[start]
     cut = Cut(2.0**-scale.exponent, np.array(scale.centre or (0,), dtype=np.int64), scale.layout)
     summaries = np.zeros((job.summaries, scale.words), np.int64)
@@ -147,7 +141,7 @@ def _evaluate(job: _Job, emits: Centred, here: slice) -> None:
     members = emits.members.astype(np.float64)
     number = job.asked.number
     for name, game in job.games.items():
-        unit = job.asked.scale.exponent * game.power
+        unit = job.scale.exponent * game.power
         worth, missing = job.answers.worths[name, number]
         worth[here] = np.ldexp(game.worth(moments), unit)
         missing[here] = emits.players < game.nulls

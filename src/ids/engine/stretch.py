@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +18,14 @@ from ids.engine.emitting import answer_measure
 from ids.engine.moments import with_moments
 from ids.engine.rows import Measure
 from ids.engine.sampled import Population, estimated
+from ids.engine.wide_range import answer_wide_range
 from ids.errors import StateError
 from ids.estimates import Estimates
 from ids.games import Attributed
 from ids.model.query import ItemKind
 from ids.model.scale import MAX_ROWS, Scale
 from ids.plan import PlannedItem, SelectPlan
-from ids.window import CountEmits, EmitPlan, Emits
+from ids.window import CountEmits, EmitPlan, Emits, chosen
 
 __all__ = [
     "Stretch",
@@ -41,14 +43,14 @@ class Stretch(NamedTuple):
     atoms     uint32[n]   the atom of each row
     held      bool[a, K]  on which atoms each predicate holds
     measures  the values of each measure; None for COUNT(*)
-    scales    one for each measure
+    scales    one for each measure; None where its values lie too far apart for one
     priority  int64[n]    what samples are drawn by, where an item asks for one
     """
 
     atoms: npt.NDArray[np.uint32]
     held: npt.NDArray[np.bool_]
     measures: Sequence[Measure | None]
-    scales: Sequence[Scale]
+    scales: Sequence[Scale | None]
     emits: EmitPlan
     priority: npt.NDArray[np.int64] | None = None
 
@@ -61,8 +63,12 @@ def answer(plan: SelectPlan, stretch: Stretch, progress: Progress | None = None)
     exact = with_moments(plan)
     for number in range(steps):
         tick = None if progress is None else _part(progress, number, steps)
-        asked = asked_of(exact, number, measures[number], scales[number], atoms, held, emits, tick)
-        answers |= answer_dense(asked) or answer_measure(asked)
+        asked = asked_of(exact, number, measures[number], atoms, held, emits, tick)
+        scale = scales[number]
+        if scale is None:
+            answers |= answer_wide_range(asked, plan.degrees[number])
+        else:
+            answers |= answer_dense(asked, scale) or answer_measure(asked, scale)
     if plan.sampled:
         assert priority is not None
         arrived, expired = emits.arrived.view(np.int64), emits.expired.view(np.int64)
@@ -80,14 +86,9 @@ def last_of_each_key(emits: EmitPlan) -> Emits:
     """The last emit of each key, and the one before it where a delta will look back at it."""
     last = np.flatnonzero(np.diff(emits.key, append=-1))
     before = last[emits.continues[last]] - 1
-    chosen = np.union1d(last, before)
-    return Emits(
-        arrived=emits.arrived[chosen],
-        expired=emits.expired[chosen],
-        instant=None if emits.instant is None else emits.instant[chosen],
-        key=emits.key[chosen],
-        continues=emits.continues[chosen] & np.isin(chosen, last),
-    )
+    both = np.union1d(last, before)
+    kept = chosen(emits, both)
+    return replace(kept, continues=kept.continues & np.isin(both, last))
 
 
 def refuse_wide_windows(emits: EmitPlan) -> None:

@@ -17,9 +17,9 @@ import numpy as np
 from ids.exact.limbs import LIMB_BITS, multiply, normalise
 from ids.games.operands import let, numbers
 
-__all__ = ["MAX_LEVELS", "Parts", "bits_of", "outside", "rest", "split", "split_integer"]
+__all__ = ["FEW_LEVELS", "Parts", "bits_of", "split", "split_integer"]
 
-MAX_LEVELS = 8
+FEW_LEVELS = 8  # more would take the closed forms out of 64-bit limbs
 _MANTISSA = 53
 _SMALLEST = -1000  # below this exponent 2**-exponent would leave the doubles
 _LAST_BIT = -1074  # no double has a bit below this one
@@ -43,18 +43,20 @@ class Parts(NamedTuple):
     levels: int
     squares: int
 
-    @classmethod
-    def fit(cls, largest: float, smallest: float, degree: int) -> Parts | None:
-        """Parts that hold every bit of values of these magnitudes, 0 aside.
+    @property
+    def wide(self) -> bool:
+        """Whether there are so many levels that only ``ids.exact.bigints`` evaluates their sums."""
+        return self.levels > FEW_LEVELS
 
-        None where magnitudes lie too far apart for that.
-        """
+    @classmethod
+    def fit(cls, largest: float, smallest: float, degree: int) -> Parts:
+        """Parts that hold every bit of values of these magnitudes, 0 aside."""
         if largest == 0.0:
             return cls._holding(0, 0, degree)
         return cls._holding(*bits_of(largest, smallest), degree)
 
     @classmethod
-    def for_integers(cls, bits: int, degree: int) -> Parts | None:
+    def for_integers(cls, bits: int, degree: int) -> Parts:
         """Parts that hold every integer below 2**bits; the last one counts in units of 1."""
         return cls._holding(-(-bits // LIMB_BITS) * LIMB_BITS, 0, degree)
 
@@ -65,16 +67,16 @@ class Parts(NamedTuple):
         """
         _, lowest = bits_of(smallest, smallest)
         spare = lowest - (self.exponent - LIMB_BITS * self.levels)
-        return self._replace(squares=self.squares - 1) if self.squares and spare >= 14 else self
+        if not self.squares or self.wide or spare < 14:
+            return self
+        return self._replace(squares=self.squares - 1)
 
     @classmethod
-    def _holding(cls, exponent: int, lowest: int, degree: int) -> Parts | None:
+    def _holding(cls, exponent: int, lowest: int, degree: int) -> Parts:
         if degree == 0:
             return cls(0, 0, 0)
         exponent = max(exponent, _SMALLEST)
         levels = max(1, -(-(exponent - lowest) // LIMB_BITS))
-        if levels > MAX_LEVELS:
-            return None
         return cls(exponent, levels, 2 * levels if degree > 1 else 0)
 
 
@@ -82,34 +84,51 @@ def split(y: Any, parts: Parts) -> tuple[list[Any], list[Any]]:
     """The parts of a double and of its square, as 64-bit integers.
 
     Rounded at level k, less what was rounded at level k - 1: neither step loses anything, and no
-    level waits for another. A square is that of the parts. Give 0 in place of a value ``outside``:
-    its parts would leave 64 bits.
+    level waits for another. A square is that of the parts. Give 0 in place of a value of
+    2**exponent and more: its parts would leave 64 bits.
     """
+    if parts.wide:
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return _split_wide(y, parts)
     z = let(y * 2.0**-parts.exponent)
     rounded = [let(np.rint(z * 2.0 ** (LIMB_BITS * (k + 1)))) for k in range(parts.levels)]
     levels = rounded[:1] + [here - above * 2.0**LIMB_BITS for above, here in pairwise(rounded)]
     return _with_squares([let(numbers(level, np.int64)) for level in levels], parts)
 
 
+def _split_wide(y: Any, parts: Parts) -> tuple[list[Any], list[Any]]:
+    """``split`` into many levels, of which a double fills three at the most, side by side."""
+    scaled = [let(np.ldexp(y, LIMB_BITS * (k + 1) - parts.exponent)) for k in range(parts.levels)]
+    levels = []
+    for above, here in pairwise([scaled[0] * 0.0, *scaled]):
+        # from 2**81 on (or infinite) all bits lie in the levels above
+        part = np.rint(here) - np.rint(above) * 2.0**LIMB_BITS
+        fits = np.abs(here) < 2.0 ** (_MANTISSA + LIMB_BITS)
+        levels.append(let(numbers(np.where(fits, part, 0.0), np.int64)))
+    if not parts.squares:
+        return levels, []
+    products: list[Any] = [0] * (2 * parts.levels)
+    for i, x in enumerate(levels):
+        for j in range(i, min(i + 3, parts.levels)):
+            product = x * levels[j]
+            products[i + j + 1] = products[i + j + 1] + (product if i == j else product * 2)
+    named = [*(let(product) for product in products), 0]
+    low, high = 2**LIMB_BITS - 1, LIMB_BITS
+    return levels, [(here & low) + (below >> high) for here, below in pairwise(named)]
+
+
 def split_integer(y: Any, parts: Parts) -> tuple[list[Any], list[Any]]:
-    """The parts of a 64-bit integer (``Parts.for_integers``) and of its square."""
+    """The parts of a 64-bit integer (``Parts.for_integers``) and of its square.
+
+    The largest, 2**63 - 1, stands for 2**63: as doubles they are one.
+    """
     mask = 2**LIMB_BITS - 1
     shifted = [y >> LIMB_BITS * (parts.levels - 1 - k) for k in range(parts.levels)]
     levels = shifted[:1] + [level & mask for level in shifted[1:]]
+    if parts.exponent > 63:
+        levels[-1] = levels[-1] + numbers(y == 2**63 - 1, np.int64)
     return _with_squares([let(level) for level in levels], parts)
 
 
 def _with_squares(levels: list[Any], parts: Parts) -> tuple[list[Any], list[Any]]:
     return levels, normalise(multiply(levels, levels))[: parts.squares] if parts.squares else []
-
-
-def rest(y: Any, parts: Parts) -> Any:
-    """What the parts of a double do not hold: 0 where they hold every bit of it."""
-    places = LIMB_BITS * parts.levels
-    whole = np.rint(y * 2.0**-parts.exponent * 2.0**places)
-    return y - np.ldexp(whole, parts.exponent - places)
-
-
-def outside(y: Any, parts: Parts) -> Any:
-    """Whether a double is too large for its parts: |y| >= 2**exponent."""
-    return np.abs(y * 2.0**-parts.exponent) >= 1.0

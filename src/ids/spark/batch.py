@@ -10,10 +10,8 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from ids.engine.moments import with_moments
-from ids.errors import DataError
 from ids.exact import Parts
 from ids.model.query import ItemKind
-from ids.model.rendering import render
 from ids.model.table import Kind
 from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
@@ -67,7 +65,7 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
 
 
 def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
-    """Parts that hold every bit of every value; magnitudes too far apart are refused."""
+    """Parts that hold every bit of every value."""
     found: list[Parts] = []
     for number, typed in enumerate(rows.measures):
         degree, reach = plan.degrees[number], known.reaches[number]
@@ -76,18 +74,9 @@ def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
             continue
         largest, smallest = reach
         if typed.whole:
-            parts = Parts.for_integers(int(largest).bit_length() + 1, degree)
+            found.append(Parts.for_integers(int(largest).bit_length() + 1, degree))
         else:
-            parts = Parts.fit(largest, smallest, degree)
-            parts = parts and parts.trimmed(smallest)
-        if parts is None:
-            expression = plan.measures[number]
-            assert expression is not None
-            raise DataError(
-                f"values of {render(expression)!r} up to {largest:g} are too far from the "
-                "others in magnitude to be summed exactly; leave them out with WHERE"
-            )
-        found.append(parts)
+            found.append(Parts.fit(largest, smallest, degree).trimmed(smallest))
     return found
 
 

@@ -91,12 +91,12 @@ def _parts(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -> list[Pa
     for number, typed in enumerate(rows.measures):
         degree = plan.degrees[number]
         if typed is None or degree == 0:
-            parts: Parts | None = Parts(0, 0, 0)
+            parts = Parts(0, 0, 0)
         elif typed.whole:
             parts = Parts.for_integers(63, degree)
         else:
             parts = Parts.fit(largest, smallest, degree)
-        if parts is None:
+        if parts.wide:
             raise ScriptError(
                 f"magnitudes from {smallest:g} to {largest:g} are too far apart to be summed "
                 "exactly",

@@ -67,7 +67,7 @@ def count_windows(
 
 
 def answered_tasks(
-    plan: SelectPlan, rows: Ready, ranked: Ranked, scales: tuple[Scale, ...]
+    plan: SelectPlan, rows: Ready, ranked: Ranked, scales: tuple[Scale | None, ...]
 ) -> DataFrame:
     """The emits of sound rows that carry their origin: one partition a task, key by key.
 

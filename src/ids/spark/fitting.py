@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ids.engine.asked import too_far_apart
 from ids.model.scale import DIGIT_BITS, Scale
 from ids.plan import SelectPlan
 from ids.spark.mapping import mapped
@@ -22,13 +21,15 @@ __all__ = ["Fitted", "Reach", "fit_scales"]
 Reach = tuple[float, float]
 
 _LOWEST = "ids_lowest"
-_SMALL = 0.01  # so many of the smallest magnitudes may be rounded where all are too far apart
 
 
 class Fitted(NamedTuple):
-    """A scale, and an exponent that the last bit of any value is at or above."""
+    """A scale, and an exponent that the last bit of any value is at or above.
 
-    scale: Scale
+    scale  None where values lie too far apart for one
+    """
+
+    scale: Scale | None
     lowest: int | None
 
 
@@ -38,7 +39,7 @@ def fit_scales(
     reaches: Sequence[Reach | None],
     known: Sequence[int | None] | None = None,
 ) -> list[Fitted]:
-    """A scale for each measure; magnitudes too far apart are refused.
+    """A scale for each measure.
 
     rows     sound rows with their measures
     reaches  (largest, smallest but 0) magnitude of each measure; None: nothing but 0
@@ -52,8 +53,8 @@ def fit_scales(
 def _fitted(
     plan: SelectPlan, rows: DataFrame, number: int, reach: Reach | None, known: int | None
 ) -> Fitted:
-    degree, expression = plan.degrees[number], plan.measures[number]
-    if expression is None or degree == 0:
+    degree = plan.degrees[number]
+    if plan.measures[number] is None or degree == 0:
         return Fitted(Scale(0, 0, 0), None)
     largest, smallest = reach or (0.0, 0.0)
     exponent, lowest = reach_bits(largest, smallest)
@@ -62,9 +63,7 @@ def _fitted(
         found = _lowest(rows, number)
         lowest = found if known is None else min(found, known)
     if not spans(exponent, lowest, degree):
-        _, small = reach_bits(largest, _small(rows, number))
-        if not spans(exponent, small, degree):
-            raise too_far_apart(expression, largest)
+        return Fitted(None, lowest)
     return Fitted(fit(np.zeros(0), largest, degree, lowest=lowest), lowest)
 
 
@@ -82,11 +81,3 @@ def _lowest_bits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if values.any():
             lowest = pa.array([lowest_bit(values)], pa.int32())
             yield pa.RecordBatch.from_arrays([lowest], [_LOWEST])
-
-
-def _small(rows: DataFrame, number: int) -> float:
-    """A magnitude that about one in a hundred that are not 0 stays below."""
-    size = f"nullif(abs(cast({measure(number)} as double)), 0.0D)"
-    found = rows.agg(F.expr(f"approx_percentile({size}, {_SMALL})")).first()
-    assert found is not None
-    return found[0] or 0.0

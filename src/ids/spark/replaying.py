@@ -74,7 +74,7 @@ class Replay:
     keys: tuple[str, ...]
     carried: tuple[str, ...]
     measures: tuple[str | None, ...]
-    scales: tuple[Scale, ...]
+    scales: tuple[Scale | None, ...]
     tasks: tuple[Bounds, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

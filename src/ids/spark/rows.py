@@ -23,7 +23,7 @@ __all__ = ["FAULT", "TIME", "Ready", "Survey", "key", "measure", "ready", "surve
 TIME = "ids_t"
 FAULT = "ids_fault"
 
-_LARGEST = 2**63 - 1024  # the largest BIGINT that is a double
+_ROUNDS_UP = 2**63 - 512  # from here on the nearest double is 2**63, which no BIGINT holds
 
 
 def key(number: int) -> str:
@@ -90,10 +90,12 @@ def ready(plan: SelectPlan, frame: Frame) -> Ready:
 def _measured(typed: Typed) -> Typed:
     """A measure as a number; of anything else only whether it is there is ever asked.
 
-    A whole number beyond 2**53 counts as the double nearest to it, as in process.
+    A whole number beyond 2**53 counts as the double nearest to it, as in process; the largest
+    BIGINT stands for 2**63 (``ids.exact.split_integer``).
     """
     if typed.kind is Kind.NUMBER and typed.whole:
-        near = f"cast(least(cast({typed.text} as double), {_LARGEST}D) as bigint)"
+        near = f"cast(cast({typed.text} as double) as bigint)"
+        near = f"if({typed.text} >= {_ROUNDS_UP}L, {2**63 - 1}L, {near})"
         # NULL is not far
         far = f"{typed.text} > {DOUBLE_INTEGERS}L OR {typed.text} < {-DOUBLE_INTEGERS}L"
         text = f"if({far}, {near}, {typed.text})"

@@ -8,16 +8,20 @@ Spark takes longer to plan them than to compute them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, StructField, StructType
 
 from ids.exact import Program
 from ids.model.query import ItemKind
 from ids.plan import PlannedItem, SelectPlan
-from ids.spark.answers import Answers
+from ids.spark.answers import Answers, exact_columns
 from ids.spark.evaluating import aggregate_text, answered, exact_names, narrow, text_of
 from ids.spark.frames import quoted
+from ids.spark.mapping import mapped
 from ids.spark.panes import Item, Layout, applied
 
 if TYPE_CHECKING:
@@ -34,8 +38,10 @@ _PARTS = ("value", "share", "lift")
 def unfolded(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str]) -> DataFrame:
     """``evaluating.answered``, by a row a predicate where there are many of them.
 
-    ``kept`` tell one emit from another.
+    ``kept`` tell one emit from another. Sums too wide for SQL are evaluated in the workers.
     """
+    if any(parts.wide for parts in layout.parts):
+        return _in_workers(plan, layout, narrow(data), kept)
     if max(map(len, layout.predicates), default=0) <= _FEW:
         return answered(plan, layout, data, kept)
     data = narrow(data)
@@ -43,6 +49,21 @@ def unfolded(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str])
         items = [item for item in plan.items if item.measure == number]
         data = _measured(items, layout, data, number, kept)
     return data.select(*kept, *map(quoted, exact_names(plan)))
+
+
+def _in_workers(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str]) -> DataFrame:
+    fields = [data.schema[name] for name in kept]
+    fields += [StructField(name, DoubleType()) for name in exact_names(plan)]
+
+    def evaluated(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            sums = {name: batch.column(name).to_numpy() for name in layout.sums}
+            found = exact_columns(plan, Answers(layout, sums.__getitem__), len(batch))
+            columns = [*(batch.column(name) for name in kept), *found.values()]
+            yield pa.RecordBatch.from_arrays(columns, [*kept, *found])
+
+    needed = dict.fromkeys([*kept, *layout.sums])
+    return mapped(data.select(*needed), evaluated, StructType(fields))
 
 
 def _measured(

@@ -17,6 +17,7 @@ __all__ = [
     "encode",
     "fit",
     "fit_column",
+    "fit_most",
     "grid",
     "lowest_bit",
     "reach_bits",
@@ -30,9 +31,11 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.int64]
 
-_SAMPLE = 1024
+_SAMPLE = 1024  # values whose median is taken for the centre: any centre gives the same sums
 _MANTISSA = 53
 _SMALLEST = -900  # below this exponent 2**-exponent or a digit's unit would leave the doubles
+_LARGEST = 1000
+_ABOVE_MIDDLE = 60  # bits of room above a magnitude in the middle, where not all can be held
 _MOST_BITS = 960  # a power of more bits would leave the doubles when it is read back
 
 
@@ -60,17 +63,27 @@ def fit(values: Floats, largest: float, degree: int, *, lowest: int, margin: int
 
 
 def fit_column(values: Floats, largest: float, smallest: float, degree: int) -> Scale | None:
-    """A scale for a whole column of finite values: every bit of every value counts.
-
-    Where magnitudes lie too far apart for that, a few of the smallest may be rounded; None if
-    those would be more than about one in a hundred.
-    """
+    """A scale that holds every bit of a whole column of finite values; None if there is none."""
     exponent, lowest = reach_bits(largest, smallest)
     if exponent - lowest > 2 * DIGIT_BITS:
         lowest = lowest_bit(values)  # round numbers need fewer digits than they might
-    if not spans(exponent, max(lowest, _small(values) - _MANTISSA), degree):
+    if not spans(exponent, lowest, degree):
         return None
     return fit(values, largest, degree, lowest=lowest)
+
+
+def fit_most(values: Floats, degree: int) -> tuple[Scale, npt.NDArray[np.bool_]]:
+    """A scale about the middle of the magnitudes, and which values it does not hold."""
+    exponents = np.frexp(values[values != 0])[1]
+    exponent = int(np.median(exponents)) + _ABOVE_MIDDLE if len(exponents) else 0
+    exponent = min(max(exponent, _SMALLEST), _LARGEST)
+    lowest = exponent - DIGIT_BITS * _most_digits(degree)
+    scale = fit(values, 2.0 ** (exponent - 1), degree, lowest=lowest)
+    sizes = np.abs(values)
+    with np.errstate(over="ignore", under="ignore"):
+        units = np.ldexp(sizes, -lowest)
+    held = (sizes < 2.0**exponent) & (units >= 1.0) & (units == np.rint(units))
+    return scale, ~held & (values != 0)
 
 
 def reach_bits(largest: float, smallest: float) -> tuple[int, int]:
@@ -127,13 +140,6 @@ def within(values: Floats, largest: float, scale: Scale) -> bool:
 
 def _some(values: Floats) -> Floats:
     return values[:: max(1, len(values) // _SAMPLE)]
-
-
-def _small(values: Floats) -> int:
-    """The exponent of a small magnitude: of some that are not 0, one in a hundred is smaller."""
-    some = np.abs(_some(values))
-    some = np.sort(some[some > 0])
-    return int(np.frexp(some[len(some) // 100])[1]) if len(some) else 0
 
 
 def _most_digits(degree: int) -> int:

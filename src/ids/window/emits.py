@@ -17,7 +17,7 @@ from ids.errors import StateError
 from ids.model.window import CountWindow, TimeWindow
 from ids.window.ordering import Rows
 
-__all__ = ["CountEmits", "EmitPlan", "Emits", "plan_time"]
+__all__ = ["CountEmits", "EmitPlan", "Emits", "chosen", "plan_time"]
 
 Bounds = npt.NDArray[np.uint64]
 
@@ -58,6 +58,17 @@ class Emits:
 
     def __len__(self) -> int:
         return len(self.arrived)
+
+
+def chosen(emits: EmitPlan, which: npt.NDArray[np.generic]) -> Emits:
+    """Some of the emits, by their numbers or by a mask."""
+    return Emits(
+        emits.arrived[which],
+        emits.expired[which],
+        None if emits.instant is None else emits.instant[which],
+        emits.key[which],
+        emits.continues[which],
+    )
 
 
 class CountEmits:

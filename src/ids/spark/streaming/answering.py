@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ids.model.query import ItemKind
 from ids.plan import SelectPlan
-from ids.spark.answers import Answers
+from ids.spark.answers import Answers, exact_columns
 from ids.spark.panes import Layout
 from ids.spark.streaming.standing import Instants, Standing
 
@@ -23,23 +23,14 @@ def answer_columns(
     An item to be sampled has its exact attribution, a change too: that is taken of estimates.
     """
     answers = Answers(layout, dict(zip(layout.sums, windows.sums, strict=True)).__getitem__)
-    columns: dict[str, pa.Array] = {}
+    columns = exact_columns(plan, answers, len(windows.first))
+    chosen = pa.array(spoken.window)
+    found = {name: column.take(chosen) for name, column in columns.items()}
     for item in plan.items:
-        if item.kind is ItemKind.AGGREGATE:
-            value, missing = answers.aggregate(item)
-            columns[item.name] = pa.array(value[spoken.window], mask=missing[spoken.window])
-            continue
-        found = answers.attributed(item)
-        value = np.broadcast_to(found.value, len(windows.first))
         if item.kind is ItemKind.DELTA and item.approximate is None:
-            columns[item.name] = pa.array(_deltas(value, windows, spoken))
-        else:
-            columns[item.name] = pa.array(value[spoken.window])
-        for part, values in (("SHARE", found.share), ("LIFT", found.lift)):
-            if part in item.parts:
-                spread = np.broadcast_to(values, len(windows.first))
-                columns[f"{item.name}_{part.lower()}"] = pa.array(spread[spoken.window])
-    return columns
+            value = columns[item.name].to_numpy()
+            found[item.name] = pa.array(_deltas(value, windows, spoken))
+    return found
 
 
 def _deltas(

@@ -120,7 +120,7 @@ class CountStep:
         rows: Ready,
         before: _Known,
         known: _Known,
-        scales: tuple[Scale, ...],
+        scales: tuple[Scale | None, ...],
         size: int,
     ) -> None:
         """The job that writes emits, tail and held rows into the new snapshot, each by its kind."""

@@ -97,10 +97,9 @@ class TimeStep:
     def _first_parts(self, number: int, typed: Typed | None) -> Parts:
         """Integers have a reach by their type; doubles show theirs when they come."""
         degree = self._plan.degrees[number]
-        whole = typed is not None and typed.whole
-        parts = Parts.for_integers(_INTEGER_BITS, degree) if whole else Parts.fit(0, 0, degree)
-        assert parts is not None
-        return Parts(0, 0, 0) if typed is None else parts
+        if typed is None:
+            return Parts(0, 0, 0)
+        return Parts.for_integers(_INTEGER_BITS, degree) if typed.whole else Parts.fit(0, 0, degree)
 
     def _taken(self, rows: Ready, state: TimeState) -> tuple[TimeState, Panes, Counts]:
         """The state with parts that hold the batch's values, and the batch's panes under them."""
@@ -123,7 +122,7 @@ class TimeStep:
         for number, (before, now) in enumerate(zip(state.reaches, seen.reaches, strict=True)):
             reach, held = farther(before, now), state.layout.parts[number]
             if reach is not None and reach != before:
-                held = widened(self._plan, number, held, before, reach)
+                held = widened(held, before, reach, self._plan.degrees[number])
             reaches.append(reach)
             parts.append(held)
         reached = replace(state.with_parts(self._plan, parts), reaches=tuple(reaches))

@@ -9,11 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ids.errors import DataError
 from ids.exact import Parts, bits_of
 from ids.exact.limbs import LIMB_BITS
-from ids.model.rendering import render
-from ids.plan import SelectPlan
 from ids.spark.panes import COUNT, Layout
 
 __all__ = ["Reach", "farther", "resized", "widened"]
@@ -30,19 +27,12 @@ def farther(a: Reach | None, b: Reach | None) -> Reach | None:
     return max(large for large, _ in known), min(small for _, small in known)
 
 
-def widened(plan: SelectPlan, number: int, parts: Parts, before: Reach | None, now: Reach) -> Parts:
+def widened(parts: Parts, before: Reach | None, now: Reach, degree: int) -> Parts:
     """Parts of a measure that hold values of reach ``now``, and all that ``parts`` held.
 
     Where values so far were all 0 (``before`` is None) nothing needs to be held.
     """
-    fitting = Parts.fit(*now, plan.degrees[number])
-    if fitting is None:
-        expression = plan.measures[number]
-        assert expression is not None
-        raise DataError(
-            f"values of {render(expression)!r} up to {now[0]:g} are too far from the others "
-            "in magnitude to be summed exactly; leave them out with WHERE, from a new checkpoint"
-        )
+    fitting = Parts.fit(*now, degree)
     largest, smallest = bits_of(*now)
     if before is None:
         # room to spare goes to both ends: the next value may lie a little beyond these

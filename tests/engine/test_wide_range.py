@@ -96,3 +96,28 @@ def test_the_ends_of_the_doubles_are_answered_beside_each_other(y: float) -> Non
         )
         found = ids.sql(script, t={"i": range(5), "y": values})
         assert found["v"].to_pylist() == values
+
+
+@given(
+    st.lists(FAR, min_size=1, max_size=12),
+    st.sampled_from(["SUM", "AVG", "VAR_POP", "VAR_SAMP"]),
+    st.booleans(),
+)
+@settings(max_examples=60)
+def test_a_running_engine_gives_the_bits_of_a_query(
+    values: list[float], game: str, registered: bool
+) -> None:
+    small = "y < 1 AND y > -1"
+    engine = ids.Engine(window=ids.CountWindow(4), value="y")
+    if registered:
+        engine.register("small", small)
+    script = (
+        f"SELECT {game}(y) AS v, SHAPLEY_ATTRIBUTE({game}(y), {small} WITH (SHARE, LIFT)) AS phi "
+        "FROM t WINDOW w AS (ORDER BY i ROWS 4 PRECEDING) EMIT CHANGES"
+    )
+    emits = ids.sql(script, t={"i": range(len(values)), "y": values}).to_pylist()
+    for y, emit in zip(values, emits, strict=True):
+        engine.ingest({"y": [y]})
+        answer = engine.attribute(game, "small" if registered else small)
+        found = (engine.aggregate(game), answer.value, answer.share, answer.lift)
+        assert found == (emit["v"], emit["phi"], emit["phi_share"], emit["phi_lift"])

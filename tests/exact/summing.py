@@ -17,8 +17,7 @@ Bools = npt.NDArray[np.bool_]
 
 def fitted(values: Floats, degree: int = 2) -> Parts:
     sizes = np.abs(values[values != 0])
-    parts = Parts.fit(sizes.max(initial=0.0), sizes.min(initial=np.inf), degree)
-    return parts
+    return Parts.fit(sizes.max(initial=0.0), sizes.min(initial=np.inf), degree)
 
 
 def sums_of(values: Floats, parts: Parts) -> Sums:

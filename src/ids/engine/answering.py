@@ -18,6 +18,7 @@ from ids.state.refined import Refined
 from ids.state.summaries import Summaries
 
 __all__ = [
+    "Triple",
     "answer",
     "answer_by_atoms",
     "empty_emits",

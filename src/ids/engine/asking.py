@@ -10,6 +10,7 @@ from ids.engine.explaining import explain_answer
 from ids.engine.promoting import Promoter
 from ids.engine.questions import Questions, Wording
 from ids.engine.registrations import Registrations
+from ids.engine.rescaling import worth_rounded
 from ids.model.attribution import Attribution
 from ids.model.query import Approximate
 from ids.model.rendering import render
@@ -121,6 +122,8 @@ class Asking:
             game, measure = self._questions.game(self._core, aggregate)
             if self._core is None or measure >= len(self._core.measures):
                 return None if game.nulls else 0.0
+            if measure in self._core.rounded:
+                return worth_rounded(self._core, measure, game)
             return worth(self._core.measures[measure], game)
 
     def residual(self, aggregate: str) -> float:

@@ -15,6 +15,7 @@ from ids.engine.provisional import (
     provisional_named,
     refuse_provisional_parts,
 )
+from ids.engine.rescaling import answer_rounded
 from ids.engine.settings import Settings
 from ids.errors import ScriptError, StateError, UnknownNameError, in_script
 from ids.games import GAMES, Game, find
@@ -37,6 +38,7 @@ __all__ = ["Questions", "Wording"]
 Wording = tuple[str, str, Approximate | None]
 
 _MOST = 4096
+_ROUNDED = "values lie too far apart for the sums that are kept, so the rows are summed anew"
 
 
 class Questions:
@@ -74,7 +76,7 @@ class Questions:
         if known is None:
             if len(self._plans) > _MOST or len(self._answers) > _MOST:
                 self.refined()
-            known = self._answers[asked] = self._answer(core, self.planned(core, asked))
+            known = self._answers[asked] = self._answer(core, asked)
         return known
 
     def planned(self, core: Core | None, asked: Wording) -> Question:
@@ -167,10 +169,16 @@ class Questions:
                 return Path("compositional", "it is a kept intersection", name=text)
         return rows_path(bind_predicate(parsed, core.schema.kinds, core.predicates), recogniser)
 
-    def _answer(self, core: Core | None, question: Question) -> Attribution:
+    def _answer(self, core: Core | None, asked: Wording) -> Attribution:
+        question = self.planned(core, asked)
         game, measure, path, _ = question
         if core is None or measure >= len(core.measures):
             return Attribution(0.0, 0.0, 0.0, path.mechanism, 0.0, 0, path.why)
+        if measure in core.rounded and asked[2] is None and path.mechanism != "provisional":
+            bound = bind_predicate(self._read(asked[1]), core.schema.kinds, core.predicates)
+            found = answer_rounded(core, measure, game, bound)
+            mechanism = "scan" if path.mechanism == "rows" else path.mechanism
+            return Attribution(*found, mechanism, 0.0, core.rows, _ROUNDED, core.rows, core.rows)
         if path.mechanism == "rows":
             return answer_from_rows(core, question, self._settings)
         if path.mechanism == "provisional":

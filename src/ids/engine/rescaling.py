@@ -5,17 +5,20 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ids.engine.answering import Triple
 from ids.engine.core import Core
 from ids.engine.incoming import Incoming
 from ids.engine.refining import recount
 from ids.errors import StateError
+from ids.exact import big_attribution, big_worth, sum_powers, unit_of
+from ids.games import Game
+from ids.model.expression import Expression
 from ids.model.scale import DIGIT_BITS, Scale
-from ids.predicates.truth import measure
-from ids.state.retained import Retained
+from ids.predicates.truth import holds, measure
 from ids.state.scaling import fit, grid, lowest_bit, uncut, widen
 from ids.state.summaries import Summaries
 
-__all__ = ["accommodate", "ease"]
+__all__ = ["accommodate", "answer_rounded", "ease", "worth_rounded"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,8 +29,9 @@ def accommodate(core: Core, incoming: Incoming, degree: int) -> None:
     """Make every measure's scale fit the rows that are coming, so that each is summed exactly.
 
     Where no scale holds both the largest value and the last bit of the smallest, a window that
-    retains its raw rows rounds the small ones until the large ones have left (``ease``); one that
-    does not refuses the batch, and nothing changes.
+    retains its raw rows rounds the small ones in its sums until the large ones have left
+    (``ease``), and answers from the rows meanwhile; one that does not refuses the batch, and
+    nothing changes.
     """
     for number, one in enumerate(incoming.measures, start=1):
         if number == len(core.measures):
@@ -74,7 +78,7 @@ def _refit(core: Core, number: int, coming: Floats) -> None:
     if played:
         if core.retained is None:
             raise _too_far_apart(coming)
-        inside = _inside(core, core.retained, number)
+        inside = _inside(core, number)
     scale = _fitted(core, number, np.concatenate([inside, coming]), old.scale.degree)
     if scale == old.scale:
         return
@@ -85,12 +89,37 @@ def _refit(core: Core, number: int, coming: Floats) -> None:
         recount(core)
 
 
-def _inside(core: Core, retained: Retained, number: int) -> Floats:
+def _inside(core: Core, number: int) -> Floats:
     """The values of the rows inside; without raw columns no digit was ever rounded."""
     if not core.has_raw:
         return uncut(core.inside().digits[number], core.measures[number].scale)
-    values, players = measure(core.schema.measures[number - 1], retained.table())
-    return values if players is None else np.where(players, values, 0.0)
+    values, players = _players(core, number)
+    return np.where(players, values, 0.0)
+
+
+def _players(core: Core, number: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """A measure on the raw rows inside, and which of them take part."""
+    assert core.retained is not None
+    values, players = measure(core.schema.measures[number - 1], core.retained.table())
+    return values, np.ones(len(values), np.bool_) if players is None else players
+
+
+def worth_rounded(core: Core, number: int, game: Game) -> float | None:
+    """The aggregate of a measure of which some rows are rounded: summed anew from the rows."""
+    values, players = _players(core, number)
+    window = sum_powers(values[players], unit_of(values[players]), game.degree)
+    return None if window.rows[0] < game.nulls else float(big_worth(game, window)[0])
+
+
+def answer_rounded(core: Core, number: int, game: Game, condition: Expression) -> Triple:
+    """(value, share, lift) where some rows are rounded: summed anew from the rows. O(rows)."""
+    assert core.retained is not None
+    values, players = _players(core, number)
+    unit = unit_of(values[players])
+    held = players & holds(condition, core.retained.table())
+    window, item = (sum_powers(values[rows], unit, game.degree) for rows in (players, held))
+    value, share, lift = (float(part[0]) for part in big_attribution(game, window, item))
+    return value, share, lift
 
 
 def _fitted(core: Core, number: int, values: Floats, degree: int) -> Scale:

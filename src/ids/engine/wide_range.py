@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ids.engine.answers import Answers
 from ids.engine.asked import Asked
 from ids.engine.emitting import answer_measure
-from ids.exact import Powers, big_attribution, big_worth, integers
+from ids.exact import Powers, big_attribution, big_worth, integers, unit_of
 from ids.kernels.replay import Rows
 from ids.state.scaling import fit_most
 from ids.window import chosen
@@ -80,8 +80,7 @@ class _Running:
         self._member = np.ones((len(asked.held) + 1, 1 + asked.held.shape[1]), np.bool_)
         self._member[:-1, 1:] = asked.held
         self._member[-1] = False  # a row of the last atom is no player
-        exponents = np.frexp(asked.rows.values[asked.rows.values != 0])[1]
-        self._unit = int(exponents.min(initial=0)) - 53
+        self._unit = unit_of(asked.rows.values)
         self._at = 0
         self._counts = [0] * self._member.shape[1]
         self._sums = [[0] * self._degree for _ in self._counts]

@@ -1,6 +1,14 @@
 """Exact sums of any engine, and the closed forms on them: numbers in NumPy, text for Spark SQL."""
 
-from ids.exact.bigints import Powers, big_attribution, big_worth, from_limbs, integers
+from ids.exact.bigints import (
+    Powers,
+    big_attribution,
+    big_worth,
+    from_limbs,
+    integers,
+    sum_powers,
+    unit_of,
+)
 from ids.exact.limbs import LIMB_BITS
 from ids.exact.parts import FEW_LEVELS, Parts, bits_of, split, split_integer
 from ids.exact.sums import Item, Sums, Window, attribution, item_of, window_of, worth
@@ -26,6 +34,8 @@ __all__ = [
     "let",
     "split",
     "split_integer",
+    "sum_powers",
+    "unit_of",
     "window_of",
     "worth",
 ]

@@ -18,7 +18,15 @@ from ids.exact.limbs import LIMB_BITS, Limbs
 from ids.exact.pairs import deviation_of, mean_of
 from ids.games import Attributed, Game, Moments, attribute
 
-__all__ = ["Powers", "big_attribution", "big_worth", "from_limbs", "integers"]
+__all__ = [
+    "Powers",
+    "big_attribution",
+    "big_worth",
+    "from_limbs",
+    "integers",
+    "sum_powers",
+    "unit_of",
+]
 
 Floats = npt.NDArray[np.float64]
 Objects = npt.NDArray[np.object_]
@@ -43,12 +51,24 @@ class Powers(NamedTuple):
     unit: int
 
 
+def unit_of(values: Floats) -> int:
+    """The exponent of a power of two that every value is a whole multiple of."""
+    return int(np.frexp(values[values != 0])[1].min(initial=0)) - _MANTISSA
+
+
 def integers(values: Floats, unit: int) -> Objects:
-    """Each value divided by 2**unit, as a Python integer; ``unit`` is 53 below any exponent."""
+    """Each value divided by 2**unit (``unit_of``), as a Python integer."""
     fraction, exponent = np.frexp(values)
     whole = (fraction * 2.0**_MANTISSA).astype(np.int64).astype(object)
     shifted: Objects = whole << np.maximum(exponent - _MANTISSA - unit, 0).astype(object)
     return shifted
+
+
+def sum_powers(values: Floats, unit: int, degree: int) -> Powers:
+    """The sums of one window's values."""
+    whole = integers(values, unit)
+    sums = [np.array([(whole**d).sum()], object) for d in range(1, degree + 1)]
+    return Powers(np.array([len(values)]), sums, unit)
 
 
 def from_limbs(limbs: Limbs) -> Objects:
@@ -95,8 +115,9 @@ def _moments(game: Game, window: Powers, shift: npt.NDArray[np.int64]) -> tuple[
         _quotients(_spread(window, window, d), number**d, d * unit)
         for d in range(2, game.degree + 1)
     ]
-    moments = np.array([players, nothing, *central])
-    return Moments(players, high + low, quotient + missing, moments), quotient, missing
+    mean, powers = quotient + missing, np.array([players, nothing, *central])
+    rest = missing - (mean - quotient)
+    return Moments(players, high + low, mean, powers, rest), quotient, missing
 
 
 def _deviation(window: Powers, item: Powers, d: int, shift: npt.NDArray[np.int64]) -> Floats:

@@ -63,13 +63,14 @@ class Screen:
 
 
 def summary(progress: Progress) -> str:
-    """How far a stream has come, in one line; late and bad rows are never passed over."""
+    """How far a stream has come, in one line; no row is passed over in silence."""
     totals = progress.totals
     parts = [f"{totals.rows:,} rows", f"{totals.emits:,} emits"]
     if progress.seconds:
         parts.append(f"{progress.rows_per_second:,.0f} rows/s")
-    parts.append(f"{totals.late:,} late")
-    parts.append(f"{totals.bad:,} bad")
+    parts += [f"{totals.late:,} late", f"{totals.ahead:,} ahead", f"{totals.bad:,} bad"]
+    if progress.waiting:
+        parts.append("1 far ahead waits for others")
     if progress.watermark is not None:
         parts.append(f"up to {progress.watermark:%Y-%m-%d %H:%M:%S}")
     return " · ".join(parts)

@@ -53,6 +53,7 @@ class Following:
 
     checkpoint: Path | None
     lateness: str | None
+    max_ahead: str | None
     trigger: str | None
     once: bool
     retain: bool
@@ -188,7 +189,7 @@ def _write(result: Result, output: str | None) -> None:
 def run_stream(script: str, job: Job, following: Following) -> None:
     """Run a script as rows arrive; Ctrl-C stops it between two micro-batches, to be resumed."""
     from ids.spark.failures import translated
-    from ids.spark.streaming import start
+    from ids.spark.streaming import MAX_AHEAD, start
 
     checkpoint = following.checkpoint
     if checkpoint is None:
@@ -198,6 +199,7 @@ def run_stream(script: str, job: Job, following: Following) -> None:
     with starting():
         session = session_for(job)
     frames: dict[str, Any] = {}
+    max_ahead = following.max_ahead or MAX_AHEAD
 
     def begin(screen: Screen) -> Running:
         return start(
@@ -205,6 +207,7 @@ def run_stream(script: str, job: Job, following: Following) -> None:
             checkpoint=checkpoint,
             output=job.output or screen.show,
             lateness=following.lateness or "0 seconds",
+            max_ahead=None if max_ahead.lower() == "none" else max_ahead,
             trigger=following.trigger,
             once=following.once,
             bad_rows=job.bad_rows,

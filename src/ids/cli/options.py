@@ -11,6 +11,7 @@ __all__ = [
     "CheckpointOption",
     "EngineOption",
     "LatenessOption",
+    "MaxAheadOption",
     "OnceOption",
     "OutputOption",
     "RetainOption",
@@ -57,6 +58,15 @@ LatenessOption = Annotated[
         metavar="SPAN",
         help="By how much a row of a stream may be late, as in '10 seconds'; later ones are "
         "dropped and counted. 0 by default.",
+    ),
+]
+MaxAheadOption = Annotated[
+    str | None,
+    typer.Option(
+        "--max-ahead",
+        metavar="SPAN",
+        help="How far ahead of the others a row of a stream may be, as in '1 hour'; rows that are "
+        "farther ahead are set aside and counted. 1 day by default; none for no limit.",
     ),
 ]
 TriggerOption = Annotated[

@@ -29,6 +29,7 @@ from ids.cli.options import (
     CheckpointOption,
     EngineOption,
     LatenessOption,
+    MaxAheadOption,
     OnceOption,
     OutputOption,
     RetainOption,
@@ -60,6 +61,7 @@ def run(
     stream: StreamOption = False,
     checkpoint: CheckpointOption = None,
     lateness: LatenessOption = None,
+    max_ahead: MaxAheadOption = None,
     trigger: TriggerOption = None,
     once: OnceOption = False,
     retain: RetainOption = False,
@@ -83,8 +85,10 @@ def run(
         seed=seed or 0,
         debug=debug,
     )
-    following = Following(checkpoint, lateness, trigger, once, retain) if stream else None
-    given = (checkpoint, lateness, trigger, once or None, retain or None)
+    following = (
+        Following(checkpoint, lateness, max_ahead, trigger, once, retain) if stream else None
+    )
+    given = (checkpoint, lateness, max_ahead, trigger, once or None, retain or None)
     _refuse_strangers(engine, job, stream, given)
     with reporting(debug):
         script = read_script(query)
@@ -106,7 +110,7 @@ def _refuse_strangers(engine: str, job: Job, stream: bool, following: tuple[obje
             param_hint="--stream, --master, --conf, --schema",
         )
     if not stream and any(option is not None for option in following):
-        hint = "--checkpoint, --lateness, --trigger, --once, --retain"
+        hint = "--checkpoint, --lateness, --max-ahead, --trigger, --once, --retain"
         raise typer.BadParameter("is for streams; add --stream", param_hint=hint)
     unknown = sorted(set(job.schemas) - set(job.tables))
     if unknown:

@@ -1,4 +1,4 @@
-"""Bad rows of a stream: kept apart, once for each batch that has some, or else the end of it."""
+"""Rows of a stream that are set aside: bad ones, without which it would end, and those ahead."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ids.errors import DataError, SourceError
 from ids.spark.frames import quoted
 from ids.spark.rows import FAULT, Ready
 from ids.spark.sources import MALFORMED, ORIGIN
+from ids.spark.streaming.ahead import AHEAD
 from ids.spark.streaming.snapshots import sync
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Aside:
 
 def refuse(rows: Ready, faults: int) -> None:
     """Name the first bad row, and the way out."""
-    bad = rows.data.filter(F.col(FAULT).isNotNull())
+    bad = rows.data.filter(f"{FAULT} IS NOT NULL AND NOT {AHEAD}")
     if ORIGIN in bad.columns:
         bad = bad.orderBy(ORIGIN).select(f"{ORIGIN}.file", f"{ORIGIN}.row", FAULT)
     first = bad.limit(1).toArrow().to_pylist()[0]

@@ -40,6 +40,7 @@ class Totals:
 
     rows: int = 0
     late: int = 0
+    ahead: int = 0
     bad: int = 0
     emits: int = 0
 
@@ -49,6 +50,7 @@ class Totals:
         return Totals(
             self.rows + counts.rows,
             self.late + counts.late,
+            self.ahead + counts.ahead,
             self.bad + counts.bad,
             self.emits + outcome.emits.num_rows,
         )
@@ -60,10 +62,11 @@ class Progress:
 
     batch       the last one done; None before the first
     totals      of all batches, those before a restart too
-    rows        of the last batch that passed WHERE, bad and late ones too
+    rows        of the last batch that passed WHERE; bad, late and ahead ones too
     seconds     the last batch took
     watermark   instants before it have had their emits, rows before it are late
     state_rows  what is remembered for windows to come
+    waiting     1 if a row far ahead of the others waits for more to come there; else 0
     """
 
     batch: int | None = None
@@ -72,6 +75,7 @@ class Progress:
     seconds: float = 0.0
     watermark: datetime | None = None
     state_rows: int = 0
+    waiting: int = 0
 
     @property
     def rows_per_second(self) -> float:
@@ -89,13 +93,15 @@ class Batches:
         snapshots: Snapshots,
         output: Output,
         lateness: int,
+        max_ahead: int | None,
         aside: Aside | None,
         on_progress: Callable[[Progress], None] | None,
         sweeps: Sequence[Callable[[], None]],
     ) -> None:
         self._step, self._check = step, check
         self._snapshots, self._output = snapshots, output
-        self._lateness, self._aside, self._on_progress = lateness, aside, on_progress
+        self._lateness, self._max_ahead = lateness, max_ahead
+        self._aside, self._on_progress = aside, on_progress
         self._sweeps = sweeps
         self._busy = Lock()
         self._ended = Event()
@@ -133,7 +139,8 @@ class Batches:
         facts = self._snapshots.load(latest).facts
         self._output.rewind(latest, facts["output"])
         totals, watermark = Totals(**facts["totals"]), _instant(facts["watermark"])
-        return Progress(latest, totals, 0, 0.0, watermark, facts["state_rows"])
+        waiting = facts.get("waiting", 0)  # snapshots of older versions have none
+        return Progress(latest, totals, 0, 0.0, watermark, facts["state_rows"], waiting)
 
     def _take(self, data: DataFrame, number: int) -> None:
         started = perf_counter()
@@ -154,9 +161,10 @@ class Batches:
             self._lateness,
             None if before is None else before.folder,
             self._snapshots.fresh(number),
+            self._max_ahead,
         )
         outcome = self._step.advance(batch, lambda rows, faults: self._faulty(rows, faults, number))
-        if self._aside is not None and not outcome.counts.bad:
+        if self._aside is not None and not (outcome.counts.bad or outcome.counts.ahead):
             self._aside.forget(number)
         so_far = Totals() if before is None else Totals(**before.facts["totals"])
         totals = so_far.plus(outcome)
@@ -168,6 +176,7 @@ class Batches:
                 "totals": asdict(totals),
                 "watermark": outcome.watermark,
                 "state_rows": outcome.state_rows,
+                "waiting": outcome.counts.waiting,
             },
         )
         for sweep in self._sweeps:
@@ -180,13 +189,14 @@ class Batches:
             seconds=perf_counter() - started,
             watermark=_instant(outcome.watermark),
             state_rows=outcome.state_rows,
+            waiting=outcome.counts.waiting,
         )
 
     def _faulty(self, rows: Ready, faults: int, number: int) -> None:
-        if self._aside is None:
-            refuse(rows, faults)
-        else:
+        if self._aside is not None:
             self._aside.keep(rows, number)
+        elif faults:
+            refuse(rows, faults)
 
     def _written(self, emits: pa.Table, number: int, facts: dict[str, Any]) -> dict[str, Any]:
         try:

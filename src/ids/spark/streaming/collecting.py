@@ -23,6 +23,7 @@ from ids.spark.cells import Cells, cells_of, wordy_columns
 from ids.spark.frames import Frame, Typed, quoted
 from ids.spark.panes import COUNT, PANE, Item, Layout, atoms, pane_of, panes
 from ids.spark.rows import FAULT, TIME, Ready, measure
+from ids.spark.streaming.ahead import AHEAD
 from ids.spark.streaming.pane_table import Panes
 from ids.spark.streaming.step import Counts
 from ids.spark.streaming.time_state import TimeState
@@ -114,7 +115,7 @@ class Collector:
     def _timed(self, rows: Ready, passed: int | None) -> DataFrame:
         """The columns that are needed, and whether a row is late."""
         late = "false" if passed is None else f"({FAULT} IS NULL AND {TIME} < {passed}L)"
-        made = [TIME, FAULT, *rows.keys]
+        made = [TIME, FAULT, AHEAD, *rows.keys]
         made += [measure(number) for number, typed in enumerate(rows.measures) if typed]
         own = [quoted(name) for name in self._plan.columns]
         return rows.data.selectExpr(*own, *made, f"{late} AS {_LATE}")
@@ -122,7 +123,8 @@ class Collector:
     def _watched(self, rows: Ready) -> list[Column]:
         columns = {
             "rows": "count(*)",
-            "bad": f"count({FAULT})",
+            "bad": f"count_if({FAULT} IS NOT NULL AND NOT {AHEAD})",
+            "ahead": f"count_if({AHEAD})",
             "late": f"count_if({_LATE})",
             "last": f"max(if({FAULT} IS NULL, {TIME}, NULL))",
         }
@@ -155,7 +157,7 @@ class Collector:
             largest = found.get(f"largest{number}")
             reaches.append(largest and (largest, found[f"smallest{number}"]))
         raw = [n for k, n in enumerate(self._wordy) if found.get(f"words{k}", 0) <= _FEW_VALUES]
-        counts = Counts(found["rows"], found["late"], found["bad"])
+        counts = Counts(found["rows"], found["late"], found["bad"], found["ahead"])
         known = found["atoms"] if count is None else count
         return Seen(counts, found["last"], tuple(reaches), tuple(raw), known)
 

@@ -37,6 +37,7 @@ from ids.spark.ranking import order
 from ids.spark.replaying import TASK, Replay
 from ids.spark.rows import FAULT, TIME, Ready, key, survey_columns, surveyed
 from ids.spark.sources import ORIGIN, with_origin
+from ids.spark.streaming.ahead import AHEAD, Ahead, with_waiting
 from ids.spark.streaming.emits import emit_schema
 from ids.spark.streaming.intake import intake
 from ids.spark.streaming.step import Batch, Counts, Faults, Outcome
@@ -96,10 +97,15 @@ class CountStep:
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
         """Settle what the watermark has passed, and speak for it; two jobs."""
-        rows = intake(self._plan, self._columns, _numbered(with_origin(batch.data), batch.number))
+        data = with_waiting(_numbered(with_origin(batch.data), batch.number), batch.before)
         before = self._known(batch)
-        counts, known = self._seen(rows, before, batch.lateness)
-        if counts.bad:
+        ahead = Ahead(self._plan.order_by[0], batch.max_ahead, before.last, before.watermark)
+        rows, counts, known = ahead.admit(
+            intake(self._plan, self._columns, data),
+            batch.fresh,
+            lambda rows: self._seen(rows, before, batch.lateness),
+        )
+        if counts.bad or counts.ahead:
             on_faults(rows, counts.bad)
         fitted = fit_scales(self._plan, rows.sound().data, known.reaches, known.lowest)
         known.lowest[:] = [one.lowest for one in fitted]
@@ -107,7 +113,7 @@ class CountStep:
         if known.watermark is None:
             self._save(batch.fresh, known, 0)
             return Outcome(self.schema.empty_table(), counts, None, 0)
-        size = before.held + counts.rows - counts.late - counts.bad
+        size = before.held + counts.taken
         self._advanced(batch, rows.sound(), before, known, scales, size)
         emits = self._spoken(_kept(batch.fresh, EMIT))
         held = sum(_rows_in(_kept(batch.fresh, kind)) for kind in (TAIL, HELD))
@@ -187,11 +193,16 @@ class CountStep:
         }
         save(folder / _STATE, facts, {})
 
-    def _seen(self, rows: Ready, before: _Known, lateness: int) -> tuple[Counts, _Known]:
+    def _seen(
+        self, rows: Ready, before: _Known, lateness: int
+    ) -> tuple[Counts, int | None, _Known]:
         """One job over the micro-batch: what came, and how far the watermark moves."""
         late = "false" if before.watermark is None else f"{TIME} < {before.watermark}L"
-        counted = F.expr(f"count_if({FAULT} IS NULL AND {late})").alias("ids_late")
-        found = rows.data.agg(*survey_columns(self._plan, rows), counted).first()
+        counted = [
+            F.expr(f"count_if({FAULT} IS NULL AND {late})").alias("ids_late"),
+            F.expr(f"count_if({AHEAD})").alias("ids_ahead"),
+        ]
+        found = rows.data.agg(*survey_columns(self._plan, rows), *counted).first()
         assert found is not None
         now = surveyed(self._plan, found.asDict())
         last = max((t for t in (before.last, now.last) if t is not None), default=None)
@@ -202,8 +213,9 @@ class CountStep:
             farther(a, b if b is not None and b[0] else None)
             for a, b in zip(before.reaches, now.reaches, strict=True)
         ]
-        counts = Counts(now.rows, found["ids_late"], now.faults)
-        return counts, _Known(last, watermark, before.held, reaches, list(before.lowest))
+        ahead = found["ids_ahead"]
+        counts = Counts(now.rows, found["ids_late"], now.faults - ahead, ahead)
+        return counts, last, _Known(last, watermark, before.held, reaches, list(before.lowest))
 
     def _pool(self, batch: Batch, rows: Ready, watermark: int | None) -> DataFrame:
         """Rows that are not settled yet: those held back, and the new ones that are not late."""

@@ -21,7 +21,7 @@ _LOCK = "lock"
 
 
 def identity(plan: SelectPlan, frame: Frame, output: str) -> dict[str, object]:
-    """What a stream is, part by part; lateness, trigger and bad rows may change over its life."""
+    """What a stream is, part by part; lateness and the like may change over its life."""
     items = [
         [i.kind.value, i.game.name, i.measure, i.predicate, i.name, list(i.parts), *_sample(i)]
         for i in plan.items

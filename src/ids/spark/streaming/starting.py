@@ -35,7 +35,9 @@ from ids.spark.streaming.snapshots import Snapshots
 from ids.spark.streaming.step import Step
 from ids.spark.streaming.time_step import TimeStep
 
-__all__ = ["start"]
+__all__ = ["MAX_AHEAD", "start"]
+
+MAX_AHEAD = "1 day"
 
 _RETAINED, _SAMPLED = "retained", "sampled"
 
@@ -47,6 +49,7 @@ def start(
     checkpoint: str | Path,
     output: Target = None,
     lateness: str = "0 seconds",
+    max_ahead: str | None = MAX_AHEAD,
     trigger: str | None = None,
     once: bool = False,
     bad_rows: str | Path | None = None,
@@ -63,13 +66,17 @@ def start(
     ``out.jsonl/`` for such parts), a ``.csv`` or ``.jsonl`` file that grows, a ``kafka://`` topic,
     a function that takes the emits of each batch, or None to keep them (``Running.table``).
     ``lateness`` is how far event times may lie back behind the newest; older rows are dropped and
-    counted. ``trigger`` is the time between batches; ``once`` takes what is there, and ends.
+    counted. ``max_ahead`` is how far ahead of the others a row may be and still move the watermark
+    (None: as far as it likes); rows that are farther ahead are set aside and counted, with the bad
+    ones if ``bad_rows`` is given. ``trigger`` is the time between batches; ``once`` takes what is
+    there, and ends.
     ``retain`` keeps the rows inside a time window in the checkpoint, for ``Running.attribute`` and
     ``ids.spark.ask``. ``seed`` decides which rows an APPROXIMATE item samples.
 
     The checkpoint is a folder the driver writes to, with Spark's own checkpoint inside.
     """
     refuse_seed(seed)
+    span, cap = microseconds(lateness), _cap(max_ahead)
     session = session_of(tables.values(), spark)
     _refuse_connect(session)
     with translated():
@@ -85,17 +92,26 @@ def start(
         try:
             snapshots = _snapshots(root, target, identity(plan, frame, target.name))
             aside = None if bad_rows is None else Aside(Path(bad_rows), plan.table)
-            span = microseconds(lateness)
             for folder in folders.values():
                 folder.begin(script)
             check = _file_check(root, frame, frame.columns if retain else plan.columns)
             sweeps = [Folder(root, name).sweep for name in (_RETAINED, _SAMPLED)]
-            batches = Batches(step, check, snapshots, target, span, aside, on_progress, sweeps)
+            batches = Batches(step, check, snapshots, target, span, cap, aside, on_progress, sweeps)
             query = _begun(frame.data, batches, root, trigger, once)
         except BaseException:
             held.close()
             raise
     return Running(query, batches, kept, held, root, session)
+
+
+def _cap(max_ahead: str | None) -> int | None:
+    cap = None if max_ahead is None else microseconds(max_ahead)
+    if cap is not None and cap < 1:
+        raise ScriptError(
+            f"a row is ahead of the others by more than {max_ahead!r} if it is newer at all",
+            hint="give a longer span, as in '1 day'",
+        )
+    return cap
 
 
 def _file_check(root: Path, frame: Frame, read: Collection[str]) -> Callable[[], None]:

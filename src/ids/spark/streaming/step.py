@@ -23,26 +23,36 @@ Faults = Callable[[Ready, int], None]
 class Counts:
     """The rows of a micro-batch that pass WHERE.
 
-    rows  all of them
-    late  of these, sound but older than the watermark before the batch: dropped
-    bad   of these, such that no window can take them
+    rows     all of them but the one that waits
+    late     of these, sound but older than the watermark before the batch: dropped
+    bad      of these, such that no window can take them
+    ahead    of these, sound but too far ahead of the others: set aside
+    waiting  1 if a row waits for others to come as far ahead as it is
     """
 
     rows: int
     late: int
     bad: int
+    ahead: int = 0
+    waiting: int = 0
+
+    @property
+    def taken(self) -> int:
+        """How many rows are in windows, or will be."""
+        return self.rows - self.late - self.bad - self.ahead
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One micro-batch, and where the state before it and after it lies.
 
-    number    Spark's own batch id
-    data      the rows as the source gives them
-    lateness  µs
-    before    the folder of the snapshot before; None at the beginning
-    fresh     the empty folder of the snapshot to come, still under a passing name: whatever files
-              a step puts there are made safe by the runtime (no name may begin with ``ids-``)
+    number     Spark's own batch id
+    data       the rows as the source gives them
+    lateness   µs
+    before     the folder of the snapshot before; None at the beginning
+    fresh      the empty folder of the snapshot to come, still under a passing name: whatever files
+               a step puts there are made safe by the runtime (no name may begin with ``ids-``)
+    max_ahead  how far ahead of the others a row may be, µs; None: as far as it likes
     """
 
     number: int
@@ -50,6 +60,7 @@ class Batch:
     lateness: int
     before: Path | None
     fresh: Path
+    max_ahead: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +93,5 @@ class Step(Protocol):
         ...
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
-        """Take a micro-batch in; ``on_faults`` refuses or keeps its bad rows."""
+        """Take a micro-batch in; ``on_faults`` refuses or keeps bad rows, keeps those ahead."""
         ...

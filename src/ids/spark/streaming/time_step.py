@@ -21,6 +21,7 @@ from ids.spark.evaluating import output_names
 from ids.spark.frames import Frame, Typed
 from ids.spark.panes import COUNT
 from ids.spark.rows import Ready, key
+from ids.spark.streaming.ahead import Ahead, with_waiting
 from ids.spark.streaming.answering import answer_columns
 from ids.spark.streaming.collecting import Collector, Seen, arrow_type
 from ids.spark.streaming.emits import emit_schema
@@ -66,10 +67,13 @@ class TimeStep:
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
         """Add the micro-batch's panes, and speak for every instant the watermark has passed."""
-        rows = intake(self._plan, self._columns, batch.data)
-        before = self._state(batch, rows)
-        state, panes, counts = self._taken(rows, before)
-        if counts.bad:
+        every = intake(self._plan, self._columns, with_waiting(batch.data, batch.before))
+        before = self._state(batch, every)
+        ahead = Ahead(self._plan.order_by[0], batch.max_ahead, before.last, before.passed)
+        rows, counts, (state, panes) = ahead.admit(
+            every, batch.fresh, lambda rows: self._taken(rows, before)
+        )
+        if counts.bad or counts.ahead:
             on_faults(rows, counts.bad)
         merged = state.panes.merged(panes)
         newest = None if state.last is None else state.last - batch.lateness
@@ -77,8 +81,7 @@ class TimeStep:
         state = replace(state, passed=passed, panes=merged)
         since, until = self._due(state)
         spoken = until if until > since else state.spoken
-        fresh = counts.rows - counts.late - counts.bad
-        turn = Turn(batch.number, rows, fresh, before.last, before.passed, spoken)
+        turn = Turn(batch.number, rows, counts.taken, before.last, before.passed, spoken)
         emits = self._emits(state, since, until, turn, batch)
         if spoken is not None:
             merged = merged.take(merged.pane > spoken - self._width)
@@ -101,19 +104,22 @@ class TimeStep:
             return Parts(0, 0, 0)
         return Parts.for_integers(_INTEGER_BITS, degree) if typed.whole else Parts.fit(0, 0, degree)
 
-    def _taken(self, rows: Ready, state: TimeState) -> tuple[TimeState, Panes, Counts]:
+    def _taken(
+        self, rows: Ready, state: TimeState
+    ) -> tuple[Counts, int | None, tuple[TimeState, Panes]]:
         """The state with parts that hold the batch's values, and the batch's panes under them."""
         if state.raw is None:
             seen = self._collector.survey(rows)
-            if seen.counts.rows == seen.counts.bad:
+            if not seen.counts.taken:
                 empty = Panes.empty([column.type for column in state.panes.keys], 0)
-                return state, replace(empty, sums=state.panes.sums[:, :0]), seen.counts
+                none = replace(empty, sums=state.panes.sums[:, :0])
+                return seen.counts, state.last, (state, none)
             state = replace(self._reached(state, seen), raw=seen.raw)
         while True:
             panes, seen = self._collector.collect(rows, state)
             reached = self._reached(state, seen)
             if reached.layout == state.layout:
-                return reached, panes, seen.counts
+                return seen.counts, reached.last, (reached, panes)
             # values that lie beyond the parts have come: once more, with parts that hold them
             state = reached
 

@@ -1,0 +1,196 @@
+"""Rows far ahead of the others: one of them must not move the watermark and make the rest late.
+
+at most max_ahead after the newest row so far ─▶ taken
+beyond such a gap, and many ──────────────────▶ taken: the stream has moved on
+beyond it, and hardly any ────────────────────▶ set aside: the others are still before it
+beyond it, one row, and no other has come ────▶ waits for the next micro-batch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ids.model.window import span
+from ids.spark.frames import HIDDEN, quoted
+from ids.spark.rows import FAULT, TIME, Ready
+from ids.spark.sources.canonical import spell
+from ids.spark.streaming.step import Counts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["AHEAD", "Ahead", "Cap", "Group", "cap_of", "groups_of", "with_waiting"]
+
+AHEAD = "ids_ahead"
+
+_FEW = 1_000  # a gap is crossed when one row in so many has crossed it
+_BUCKETS = 2**20
+_LEAST, _MOST = -(2**63) + 1, 2**63 - 1
+_FILE = "waiting.parquet"
+
+Found = TypeVar("Found")
+Integers = npt.NDArray[np.int64]
+
+
+class Cap(NamedTuple):
+    """Rows up to this event time are taken; the rest is set aside, or waits if it is one row."""
+
+    limit: int
+    waits: bool = False
+
+
+class Group(NamedTuple):
+    """Rows that no gap divides.
+
+    rows         how many there are
+    first, last  the event times of the oldest and the newest
+    busiest      the most of them in a stretch of max_ahead
+    """
+
+    rows: int
+    first: int
+    last: int
+    busiest: int
+
+
+def cap_of(newest: int | None, near: int, groups: Sequence[Group], max_ahead: int) -> Cap:
+    """How far the rows of a micro-batch are believed.
+
+    ``near`` counts those that are not ahead, ``newest`` is the newest of these and of all rows so
+    far; ``groups`` are the others, in the order of time. A group is believed, with all before it,
+    if it has two rows, and one for every thousand in the busiest stretch before it.
+    """
+    crowd = near
+    for group in groups:
+        follows = newest is not None and group.first - newest <= max_ahead
+        if follows or (group.rows > 1 and group.rows * _FEW >= crowd):
+            newest, near = group.last, near + group.rows
+        crowd = max(crowd, group.busiest)
+    limit = _LEAST if newest is None else newest
+    if near or not groups:
+        return Cap(limit)
+    # single rows, far apart, and no others: each is believed once another comes after it
+    return Cap(groups[-2].last if len(groups) > 1 else limit, waits=True)
+
+
+def groups_of(rows: Integers, first: Integers, last: Integers, max_ahead: int) -> list[Group]:
+    """Stretches of rows, put together where no gap divides them.
+
+    Of each stretch: how many rows it has, and the first and the last of their event times.
+    """
+    order = np.argsort(first)
+    rows, first, last = rows[order], first[order], last[order]
+    starts = np.append(0, 1 + np.flatnonzero(first[1:] - last[:-1] > max_ahead))
+    ends = np.append(starts[1:], len(rows)) - 1
+    busiest = np.maximum.reduceat(rows, starts)
+    columns = np.add.reduceat(rows, starts), first[starts], last[ends], busiest
+    return [Group(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Decides how far ahead of the others the rows of a micro-batch may be.
+
+    name       the event time's
+    max_ahead  µs; None: as far as they like
+    front      the newest event time that was taken before the batch, µs
+    passed     the watermark before the batch, µs
+    """
+
+    name: str
+    max_ahead: int | None
+    front: int | None
+    passed: int | None
+
+    def admit(
+        self, rows: Ready, fresh: Path, take: Callable[[Ready], tuple[Counts, int | None, Found]]
+    ) -> tuple[Ready, Counts, Found]:
+        """Take the rows that are not too far ahead; the others get a fault, or wait in ``fresh``.
+
+        ``take`` also says the newest event time it has taken, or that came before. A row is hardly
+        ever ahead, so all are taken first, and looked into only if one may be.
+        """
+        limit = self._limit()
+        if limit > _LEAST:
+            every = self._capped(rows, Cap(_MOST))
+            counts, newest, found = take(every)
+            if newest is None or newest <= limit:
+                return every, counts, found
+        cap = self._settled(rows, limit)
+        if limit > _LEAST and newest is not None and newest <= cap.limit:
+            return every, counts, found
+        capped = self._capped(rows, cap)
+        counts, _, found = take(capped)
+        if cap.waits:
+            _keep(rows, cap, fresh)
+            counts = replace(counts, waiting=1)
+        return capped, counts, found
+
+    def _limit(self) -> int:
+        """Rows up to this time are not ahead, whatever comes with them."""
+        if self.max_ahead is None:
+            return _MOST
+        return _LEAST if self.front is None else self.front + self.max_ahead
+
+    def _settled(self, rows: Ready, limit: int) -> Cap:
+        """What the rows of the batch say, in one job or two."""
+        assert self.max_ahead is not None
+        late = "" if self.passed is None else f" AND {TIME} >= {self.passed}L"
+        sound = rows.data.filter(f"{FAULT} IS NULL{late}")
+        near, far = f"{TIME} <= {limit}L", f"{TIME} > {limit}L"
+        seen = [f"count_if({near})", f"max(if({near}, {TIME}, NULL))"]
+        seen += [f"count_if({far})", f"min(if({far}, {TIME}, NULL))", f"max({TIME})"]
+        ((count, newest, many, first, last),) = sound.agg(*map(F.expr, seen)).collect()
+        newest = max((t for t in (self.front, newest) if t is not None), default=None)
+        if not many:
+            return cap_of(newest, count, [], self.max_ahead)
+        if last - first <= self.max_ahead:
+            return cap_of(newest, count, [Group(many, first, last, many)], self.max_ahead)
+        width = max(self.max_ahead, (last - first) // _BUCKETS)
+        stretches = sound.filter(far).groupBy(F.expr(f"({TIME} - {first}L) DIV {width}L"))
+        table = stretches.agg(F.count("*"), F.min(TIME), F.max(TIME)).toArrow()
+        counted, firsts, lasts = (column.to_numpy() for column in table.columns[1:])
+        groups = groups_of(counted, firsts, lasts, self.max_ahead)
+        return cap_of(newest, count, groups, self.max_ahead)
+
+    def _capped(self, rows: Ready, cap: Cap) -> Ready:
+        """Rows beyond the cap with a fault; without the one that waits."""
+        if cap.waits:
+            taken = rows.data.filter(f"NOT {_beyond(cap)}")
+            return replace(rows, data=taken.withColumn(AHEAD, F.lit(False)))
+        distance = span(self.max_ahead or 0)
+        reason = spell(f"event time {self.name!r} more than {distance} ahead of the others")
+        fault = F.expr(f"if({_beyond(cap)}, {reason}, {FAULT})")
+        marked = {AHEAD: F.expr(_beyond(cap)), FAULT: fault}
+        return replace(rows, data=rows.data.withColumns(marked))
+
+
+def with_waiting(data: DataFrame, before: Path | None) -> DataFrame:
+    """The rows of a micro-batch, and the one that waits in the snapshot ``before`` it."""
+    if before is None or not (before / _FILE).exists():
+        return data
+    waiting = pq.read_table(before / _FILE)
+    schema = T.StructType([data.schema[name] for name in waiting.column_names])
+    row = data.sparkSession.createDataFrame(waiting, schema)
+    return data.unionByName(row, allowMissingColumns=True)
+
+
+def _keep(rows: Ready, cap: Cap, fresh: Path) -> None:
+    """The row that waits, in a snapshot; as it is one, it may pass through the driver."""
+    own = [name for name, typed in rows.columns.items() if typed.kind is not None]
+    own += [name for name in HIDDEN if name in rows.data.columns]
+    waiting = rows.data.filter(_beyond(cap)).select(*map(quoted, own)).toArrow()
+    pq.write_table(waiting, fresh / _FILE)
+
+
+def _beyond(cap: Cap) -> str:
+    return f"({FAULT} IS NULL AND {TIME} > {cap.limit}L)"

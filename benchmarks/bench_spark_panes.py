@@ -21,7 +21,6 @@ from ids.spark.cells import cells_of, wordy_columns
 from ids.spark.frames import Frame
 from ids.spark.panes import Layout, atoms
 from ids.spark.rows import ready, survey
-from ids.spark.script import schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,7 +53,7 @@ class Exact:
         )
         script = f"SELECT {items} FROM events WINDOW w AS ({window}) EMIT CHANGES"
         frame = Frame.of(rows)
-        plan = next(planned(script, lambda _: schema_of(frame))).plan
+        plan = next(planned(script, lambda _: frame.schema)).plan
         assert plan is not None
         self.plan, self.rows = plan, ready(plan, frame)
         self.rows = replace(self.rows, present=survey(plan, self.rows).present)

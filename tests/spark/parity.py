@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 
 from ids.engine.arrow import to_table
 from ids.source import open_table
+from ids.spark.preflight import schema_at
+from ids.spark.script import opened
 from ids.spark.sources import ORIGIN, read
 
 __all__ = ["in_process", "on_spark"]
@@ -25,6 +27,9 @@ def in_process(path: Path) -> Columns:
 
 
 def on_spark(spark: SparkSession, path: Path, **options: Any) -> Columns:
+    """The same on Spark, which sees the columns that were foreseen before it started."""
+    if not options:
+        assert schema_at(str(path)) == opened(spark, path, "t").schema
     frame = read(spark, path, **options).orderBy(ORIGIN).drop(ORIGIN)
     return _plain(frame.toArrow())
 

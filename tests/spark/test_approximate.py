@@ -19,7 +19,6 @@ from ids.source import open_table
 from ids.spark.counting import count_windows
 from ids.spark.frames import Frame
 from ids.spark.rows import Ready
-from ids.spark.script import schema_of
 from tests.spark.tables import events, same
 
 WINDOWS = {
@@ -115,7 +114,7 @@ def test_count_windows_are_sampled_as_in_process(
     expected = ids.sql(script, events=table)
     # rows at one instant are told apart by their order in the input, so the frame must keep it
     frame = Frame.of(spark.createDataFrame(table).coalesce(1))
-    plan = next(planned(script, lambda _: schema_of(frame))).plan
+    plan = next(planned(script, lambda _: frame.schema)).plan
     assert plan is not None
     same(expected, count_windows(plan, frame, _no_faults, target).toArrow())
 

@@ -15,7 +15,6 @@ from ids.errors import ScriptError
 from ids.plan import planned
 from ids.spark.frames import Frame
 from ids.spark.rows import Ready
-from ids.spark.script import schema_of
 from ids.spark.streaming.count_step import CountStep
 from ids.spark.streaming.step import Batch, Outcome
 from tests.spark.tables import events, same
@@ -34,7 +33,7 @@ def script(window: str, where: str = "") -> str:
 
 def step_of(spark: SparkSession, text: str, table: pa.Table) -> CountStep:
     frame = Frame.of(spark.createDataFrame(table))
-    plan = next(planned(text, lambda _: schema_of(frame))).plan
+    plan = next(planned(text, lambda _: frame.schema)).plan
     assert plan is not None
     return CountStep(plan, frame, spark)
 

@@ -18,7 +18,6 @@ from ids.plan import planned
 from ids.spark.counting import count_windows
 from ids.spark.frames import Frame
 from ids.spark.rows import Ready
-from ids.spark.script import schema_of
 from ids.spark.sources import read
 from tests.spark.tables import events, same
 
@@ -49,7 +48,7 @@ def query(
 
 def answered(script: str, data: DataFrame, target: int | None) -> DataFrame:
     frame = Frame.of(data)
-    plan = next(planned(script, lambda _: schema_of(frame))).plan
+    plan = next(planned(script, lambda _: frame.schema)).plan
     assert plan is not None
     return count_windows(plan, frame, _no_faults, target)
 

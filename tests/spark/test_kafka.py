@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from ids.errors import SourceError
 from ids.spark.sinks import messages
-from ids.spark.sources import MALFORMED, is_kafka, packages_for, read
-from ids.spark.sources.kafka import Topic, declared, decoded
+from ids.spark.sources import MALFORMED, packages_for, read
+from ids.spark.sources.kafka import declared, decoded
+from ids.spark.topic import Topic, is_kafka
 from tests.spark.broker import SERVER, jars_of, running
 from tests.spark.kafka_jobs import MESSAGES, SCHEMA
 

@@ -12,9 +12,9 @@ import ids
 from ids.errors import CheckpointError, IdsError, ScriptError, SourceError, StateError
 from ids.spark.streaming import ask, start
 from ids.spark.streaming.retained import keeping
+from ids.spark.streaming.retained.current import steadily
 from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.manifest import Manifest, Piece
-from ids.spark.streaming.retained.reading import steadily
 from ids.spark.streaming.snapshots import Snapshots
 from tests.spark.streams import arrive, events, run, source
 from tests.spark.test_retained import checked, inside_or_newer, kept, ordered, script

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from ids.errors import IdsError, SourceError
+from ids.source import sampling
 from ids.spark.failures import translated
 from ids.spark.session import session_of
-from ids.spark.sources import ORIGIN, canonical, read, sampling, with_origin
+from ids.spark.sources import ORIGIN, canonical, read, with_origin
 from tests.spark.parity import in_process, on_spark
 
 # Spark takes half a second for a table, so an example holds many columns.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import typer
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 from ids.cli.ask import ask
 from ids.cli.demo import demo
@@ -45,9 +46,21 @@ def invoke(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments) or ["--help"], prog_name="ids", standalone_mode=False)
     except TyperException as error:
-        typer.echo(f"error: {error.format_message().rstrip('.')}; see ids --help", err=True)
+        line = f"error: {error.format_message().rstrip('.')}; see {_command(arguments)} --help"
+        typer.echo(line, err=True)
         return error.exit_code
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         return 130
     return code if isinstance(code, int) else 0
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """The command that was called, as in ``ids workload prepare``."""
+    command, path = get_command(app), "ids"
+    for word in arguments:
+        found = getattr(command, "commands", {}).get(word)
+        if found is None:
+            break
+        command, path = found, f"{path} {word}"
+    return path

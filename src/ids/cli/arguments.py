@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ids.errors import SourceError, closest
+from ids.errors import SetupError, SourceError, closest
 
 __all__ = [
     "BadRowsOption",
     "ConfOption",
     "DebugOption",
     "MasterOption",
+    "OptionError",
     "SchemaOption",
     "ScriptArgument",
     "TableOption",
     "ZonesOption",
+    "check_master",
     "read_pairs",
+    "read_schemas",
     "read_script",
     "read_tables",
 ]
@@ -73,6 +76,26 @@ ZonesOption = Annotated[
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
+class OptionError(typer.BadParameter):
+    """An option that is wrong, by its name on the command line."""
+
+    def __init__(self, flag: str, fact: str) -> None:
+        super().__init__(fact, param_hint=flag)
+
+    def format_message(self) -> str:
+        return f"{self.param_hint}: {self.message}"
+
+
+def check_master(master: str | None) -> None:
+    """Refuse a master that Spark could not read."""
+    from ids.spark.master import check_master
+
+    try:
+        check_master(master or "local[*]")
+    except SetupError as error:
+        raise OptionError("--master", str(error)) from error
+
+
 def read_script(query: str) -> str:
     """The text of the script."""
     try:
@@ -100,9 +123,9 @@ def read_pairs(options: Iterable[str] | None, flag: str, form: str = "NAME=PATH"
     for option in options or ():
         name, equals, value = option.partition("=")
         if not (name.strip() and equals and value):
-            raise typer.BadParameter(f"{option!r} is not {form}", param_hint=flag)
+            raise OptionError(flag, f"{option!r} is not {form}")
         if name.strip() in pairs:
-            raise typer.BadParameter(f"{name.strip()!r} is given twice", param_hint=flag)
+            raise OptionError(flag, f"{name.strip()!r} is given twice")
         pairs[name.strip()] = value
     return pairs
 
@@ -110,3 +133,12 @@ def read_pairs(options: Iterable[str] | None, flag: str, form: str = "NAME=PATH"
 def read_tables(options: Iterable[str] | None) -> dict[str, str]:
     """The places of the tables, by name."""
     return read_pairs(options, "--table")
+
+
+def read_schemas(options: Iterable[str] | None, tables: Collection[str]) -> dict[str, str]:
+    """The declared columns, by table."""
+    schemas = read_pairs(options, "--schema", "NAME=COLUMNS")
+    for name in schemas:
+        if name not in tables:
+            raise OptionError("--schema", f"no --table is called {name!r}")
+    return schemas

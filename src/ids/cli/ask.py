@@ -11,7 +11,14 @@ import typer
 from rich.console import Console
 
 from ids import sink
-from ids.cli.arguments import ConfOption, DebugOption, MasterOption, read_pairs
+from ids.cli.arguments import (
+    ConfOption,
+    DebugOption,
+    MasterOption,
+    OptionError,
+    check_master,
+    read_pairs,
+)
 from ids.cli.on_spark import Job, session_for, spark_bar, starting
 from ids.cli.options import SeedOption
 from ids.cli.reporting import reporting
@@ -59,10 +66,11 @@ def ask(
     debug: DebugOption = False,
 ) -> None:
     """Ask what a predicate accounts for in the window of a stream's last emits."""
+    check_master(master)
     job = Job(tables={}, conf=read_pairs(conf, "--conf", "KEY=VALUE"), master=master, debug=debug)
     if approximate is None and (confidence is not None or seed is not None):
-        hint = "--confidence, --seed"
-        raise typer.BadParameter("is for samples; add --approximate ROWS", param_hint=hint)
+        flag = "--seed" if confidence is None else "--confidence"
+        raise OptionError(flag, "is for samples; add --approximate ROWS")
     with reporting(debug):
         from ids.spark.streaming.retained.question import StreamQuestion
 
@@ -77,12 +85,14 @@ def ask(
 
 
 def _replied(checkpoint: Path, question: StreamQuestion, job: Job) -> Reply:
-    from ids.spark.failures import translated
-    from ids.spark.streaming.retained.asking import check, replied
+    from ids.spark.streaming.retained.question import check
 
     check(checkpoint, question)
     with starting():
         session = session_for(job)
+    from ids.spark.failures import translated
+    from ids.spark.streaming.retained.asking import replied
+
     with translated(), spark_bar(session):
         return replied(checkpoint, question, session)
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import typer
 from rich.console import Console
 
-from ids.cli.arguments import DebugOption, MasterOption
+from ids.cli.arguments import DebugOption, MasterOption, check_master
 from ids.cli.following import Screen, follow
 from ids.cli.on_spark import Job, session_for, spark_bar
 from ids.cli.reporting import reporting
@@ -26,6 +26,7 @@ from ids.cli.story import (
     verdict,
 )
 from ids.cli.terminal import emit_table
+from ids.sink.target import check_directory
 
 if TYPE_CHECKING:
     from ids.spark.streaming import Progress, Running
@@ -50,16 +51,18 @@ def demo(
 
     Stopped halfway, the next run goes on from there.
     """
+    check_master(master)
     with reporting(debug):
-        from ids.spark.failures import translated
-
+        check_directory(out)
         console = Console(highlight=False)
         console.print(
             f"{rows:,} requests to a service in four regions. Every {SLIDE:,} of them, the last "
             f"{WINDOW:,} are attributed exactly, on Spark, as they arrive.\n"
         )
+        session = session_for(Job({}, master=master, debug=debug))
+        from ids.spark.failures import translated
+
         with translated():
-            session = session_for(Job({}, master=master, debug=debug))
             events = _generated(session, out, rows)
             _stream(session, events, out, console)
             _conclude(session, events, out, console)

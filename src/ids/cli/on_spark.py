@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from rich.console import Console
 
+from ids.cli.arguments import OptionError
 from ids.cli.following import Screen, follow
 from ids.cli.reporting import note
-from ids.cli.terminal import Bar, emit_table, is_terminal
-from ids.errors import ScriptError, UnknownNameError
+from ids.cli.terminal import Bar, emit_table, is_terminal, print_lines
+from ids.errors import ScriptError
 from ids.model.query import Select
+from ids.model.window import microseconds
 
 if TYPE_CHECKING:
     from ids.spark.script import Result
@@ -58,6 +60,29 @@ class Following:
     once: bool
     retain: bool
 
+    @property
+    def cap(self) -> str | None:
+        """By how much a row may be ahead of the others; None: by any."""
+        return None if str(self.max_ahead).lower() == "none" else self.max_ahead
+
+    def checked(self) -> Path:
+        """The checkpoint, once every option is known to be right."""
+        from ids.spark.limits import ahead_cap
+
+        if self.checkpoint is None:
+            raise OptionError("--checkpoint", "a stream needs one, to remember how far it came")
+        for flag, read, text in (
+            ("--lateness", microseconds, self.lateness),
+            ("--trigger", microseconds, self.trigger),
+            ("--max-ahead", ahead_cap, self.cap),
+        ):
+            try:
+                if text is not None:
+                    read(text)
+            except ScriptError as error:
+                raise OptionError(flag, str(error)) from error
+        return self.checkpoint
+
 
 def session_for(job: Job) -> Session:
     """A quiet session of our own, with the packages the tables and the output need."""
@@ -85,16 +110,19 @@ def spark_bar(session: Session) -> Iterator[Bar]:
 
 def run_batch(script: str, job: Job) -> None:
     """Run a script over finite tables; the last SELECT goes to the output."""
+    from ids.spark.preflight import check_batch
+
+    check_batch(script, job.tables, job.schemas)
+    with starting():
+        session = session_for(job)
     from ids.spark.failures import translated
     from ids.spark.script import run_script
 
-    with starting():
-        session = session_for(job)
     last: Result | None = None
     with translated(), spark_bar(session) as bar:
         tables = _frames(session, job, stream=False)
         found = run_script(script, tables, spark=session, bad_rows=job.bad_rows, seed=job.seed)
-        for result in _results(found, job):
+        for result in found:
             if result.bad_rows:
                 rows = "row" if result.bad_rows == 1 else "rows"
                 note(f"{result.bad_rows:,} bad {rows} set aside in {job.bad_rows}")
@@ -110,15 +138,6 @@ def run_batch(script: str, job: Job) -> None:
             raise ScriptError("the script asks for nothing", hint=hint)
         if job.output is not None or not is_terminal():
             _write(last, job.output)
-
-
-def _results(given: Iterator[Result], job: Job) -> Iterator[Result]:
-    try:
-        yield from given
-    except UnknownNameError as error:
-        if job.tables or error.hint:
-            raise
-        raise ScriptError(error.fact, error.at, "give it with --table NAME=PATH") from error
 
 
 @contextmanager
@@ -162,12 +181,11 @@ def _tail(table: Frame, emits: bool) -> tuple[pa.Table, int]:
 def _show(table: pa.Table, total: int) -> None:
     console = Console()
     if table.column_names == ["plan"]:
-        for line in table["plan"].to_pylist():
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-    else:
-        console.print(emit_table(table, console.width, last=None))
-        if total > table.num_rows:
-            console.print(f"the last {table.num_rows} of {total:,} emits", style="dim")
+        print_lines(table["plan"].to_pylist(), console)
+        return
+    console.print(emit_table(table, console.width, last=None))
+    if total > table.num_rows:
+        console.print(f"the last {table.num_rows} of {total:,} emits", style="dim")
     console.print()
 
 
@@ -188,18 +206,25 @@ def _write(result: Result, output: str | None) -> None:
 
 def run_stream(script: str, job: Job, following: Following) -> None:
     """Run a script as rows arrive; Ctrl-C stops it between two micro-batches, to be resumed."""
+    from ids.spark.preflight import check_stream
+
+    checkpoint = following.checked()
+    check_stream(
+        script,
+        job.tables,
+        job.schemas,
+        checkpoint=checkpoint,
+        output=job.output,
+        retain=following.retain,
+        seed=job.seed,
+    )
+    with starting():
+        session = session_for(job)
     from ids.spark.failures import translated
     from ids.spark.streaming import MAX_AHEAD, start
 
-    checkpoint = following.checkpoint
-    if checkpoint is None:
-        raise ScriptError(
-            "a stream needs a place to remember how far it came; give --checkpoint DIR"
-        )
-    with starting():
-        session = session_for(job)
     frames: dict[str, Any] = {}
-    max_ahead = following.max_ahead or MAX_AHEAD
+    cap = following.cap if following.max_ahead else MAX_AHEAD
 
     def begin(screen: Screen) -> Running:
         return start(
@@ -207,7 +232,7 @@ def run_stream(script: str, job: Job, following: Following) -> None:
             checkpoint=checkpoint,
             output=job.output or screen.show,
             lateness=following.lateness or "0 seconds",
-            max_ahead=None if max_ahead.lower() == "none" else max_ahead,
+            max_ahead=cap,
             trigger=following.trigger,
             once=following.once,
             bad_rows=job.bad_rows,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import typer
 from rich.console import Console
 
 from ids import sink
@@ -17,10 +16,13 @@ from ids.cli.arguments import (
     ConfOption,
     DebugOption,
     MasterOption,
+    OptionError,
     SchemaOption,
     ScriptArgument,
     TableOption,
+    check_master,
     read_pairs,
+    read_schemas,
     read_script,
     read_tables,
 )
@@ -38,9 +40,10 @@ from ids.cli.options import (
     TriggerOption,
 )
 from ids.cli.reporting import note, reporting
-from ids.cli.terminal import Bar, emit_table, is_terminal
+from ids.cli.terminal import Bar, emit_table, is_terminal, print_lines
 from ids.errors import ScriptError
 from ids.model.query import Select
+from ids.sink.target import check_directory
 
 if TYPE_CHECKING:
     from ids.engine import Result
@@ -72,12 +75,11 @@ def run(
     On a terminal each result is shown as a table; a pipe gets the last SELECT as CSV.
     """
     if engine not in ("spark", "local"):
-        raise typer.BadParameter(
-            f"{engine!r} is not known; use spark or local", param_hint="--engine"
-        )
+        raise OptionError("--engine", f"{engine!r} is not known; use spark or local")
+    tables = read_tables(table)
     job = Job(
-        tables=read_tables(table),
-        schemas=read_pairs(schema, "--schema", "NAME=COLUMNS"),
+        tables=tables,
+        schemas=read_schemas(schema, tables),
         conf=read_pairs(conf, "--conf", "KEY=VALUE"),
         master=master,
         output=None if output == "-" else output,
@@ -85,36 +87,41 @@ def run(
         seed=seed or 0,
         debug=debug,
     )
-    following = (
-        Following(checkpoint, lateness, max_ahead, trigger, once, retain) if stream else None
-    )
-    given = (checkpoint, lateness, max_ahead, trigger, once or None, retain or None)
-    _refuse_strangers(engine, job, stream, given)
+    of_streams = {
+        "--stream": stream,
+        "--checkpoint": checkpoint,
+        "--lateness": lateness,
+        "--max-ahead": max_ahead,
+        "--trigger": trigger,
+        "--once": once,
+        "--retain": retain,
+    }
+    _refuse_strangers(of_streams, job, engine)
+    following = Following(checkpoint, lateness, max_ahead, trigger, once, retain)
     with reporting(debug):
         script = read_script(query)
-        if job.output is not None and not job.output.startswith("kafka://") and not stream:
+        if bad_rows is not None:
+            check_directory(bad_rows)
+        if stream:
+            run_stream(script, job, following)
+            return
+        if job.output is not None and not job.output.startswith("kafka://"):
             sink.check(job.output)
         if engine == "local":
             _deliver(results(script, job.tables, bad_rows, job.seed), job.output)
-        elif following is None:
-            run_batch(script, job)
         else:
-            run_stream(script, job, following)
+            run_batch(script, job)
 
 
-def _refuse_strangers(engine: str, job: Job, stream: bool, following: tuple[object, ...]) -> None:
+def _refuse_strangers(of_streams: Mapping[str, object], job: Job, engine: str) -> None:
     """Options that would be passed over in silence are refused."""
-    if engine == "local" and (stream or job.master or job.conf or job.schemas):
-        raise typer.BadParameter(
-            "is for Spark; leave out --engine local",
-            param_hint="--stream, --master, --conf, --schema",
-        )
-    if not stream and any(option is not None for option in following):
-        hint = "--checkpoint, --lateness, --max-ahead, --trigger, --once, --retain"
-        raise typer.BadParameter("is for streams; add --stream", param_hint=hint)
-    unknown = sorted(set(job.schemas) - set(job.tables))
-    if unknown:
-        raise typer.BadParameter(f"no --table is called {unknown[0]!r}", param_hint="--schema")
+    of_spark = {"--master": job.master, "--conf": job.conf, "--schema": job.schemas}
+    given = [flag for flag, value in {**of_streams, **of_spark}.items() if value]
+    if engine == "local" and given:
+        raise OptionError(given[0], "is for Spark; leave out --engine local")
+    if not of_streams["--stream"] and given and given[0] in of_streams:
+        raise OptionError(given[0], "is for streams; add --stream")
+    check_master(job.master)
 
 
 def results(
@@ -167,8 +174,8 @@ def show(result: Result, console: Console) -> None:
     if isinstance(result.statement, Select):
         console.print(emit_table(table, console.width))
     elif table.num_columns == 1 and pa.types.is_string(table.schema.field(0).type):
-        for line in table.column(0).to_pylist():
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        print_lines(table.column(0).to_pylist(), console)
+        return
     else:
         console.print(emit_table(table, console.width, last=None))
     console.print()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Lock, Timer
 
 import numpy as np
@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Bar", "cells", "emit_table", "is_terminal", "printable"]
+__all__ = ["Bar", "cells", "emit_table", "is_terminal", "print_lines", "printable"]
 
 _NULL = "NULL"
 _GAP = 3
@@ -27,6 +27,13 @@ _DIGITS = 5  # significant, of a column's largest number
 def is_terminal() -> bool:
     """Whether a person looks at stdout (Rich's own answer can be forced by the environment)."""
     return sys.stdout.isatty()
+
+
+def print_lines(lines: Iterable[str], console: Console) -> None:
+    """Lines as they are, and an empty one."""
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print()
 
 
 def emit_table(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ids.cli.arguments import DebugOption, ZonesOption
+from ids.cli.arguments import DebugOption, ZonesOption, check_master
 from ids.cli.reporting import note, reporting
 from ids.errors import SourceError
 
@@ -63,6 +63,7 @@ def prepare(
     debug: DebugOption = False,
 ) -> None:
     """Make a workload with a Spark job; one that stands there already is left alone."""
+    check_master(master)
     with reporting(debug):
         from ids.workloads.catalogue import ingredients, recipe
         from ids.workloads.standing import standing

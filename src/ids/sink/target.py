@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ids.errors import SourceError
 
-__all__ = ["PART", "SUCCESS", "Format", "Target", "check", "resolve"]
+__all__ = ["PART", "SUCCESS", "Format", "Target", "check", "check_directory", "resolve"]
 
 PART = "part-00000.parquet"
 SUCCESS = "_SUCCESS"
@@ -34,6 +34,17 @@ class Target(NamedTuple):
 def check(target: str | Path) -> None:
     """Refuse what could not be written, before any work is done."""
     resolve(target)
+
+
+def check_directory(directory: Path) -> None:
+    """Refuse a directory that could not be made, or not be written into."""
+    place = directory.expanduser().absolute()
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        raise SourceError(f"{place} is a file; name a directory that is one, or that is new")
+    if not os.access(place, os.W_OK):
+        raise SourceError(f"cannot write into {place}; check its permissions")
 
 
 def resolve(target: str | Path) -> Target:

@@ -18,9 +18,10 @@ from ids.plan import SelectPlan
 from ids.spark.cells import cells_of, wordy_columns
 from ids.spark.evaluating import output_names
 from ids.spark.frames import Frame, Typed, quoted
-from ids.spark.panes import COUNT, Layout, panes, refuse_high_moments
+from ids.spark.limits import refuse_beyond_panes
+from ids.spark.panes import COUNT, Layout, panes
 from ids.spark.rows import Ready, Survey, ready, survey
-from ids.spark.sampled import estimated_windows, refuse_large_samples
+from ids.spark.sampled import estimated_windows
 from ids.spark.unfolding import unfolded
 from ids.spark.windows import INSTANT, windows
 
@@ -43,8 +44,7 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
     """
     assert isinstance(plan.window, TimeWindow)
     assert plan.window.slide is not None
-    refuse_high_moments(plan)
-    refuse_large_samples(plan)
+    refuse_beyond_panes(plan)
     rows = ready(plan, frame)
     known = survey(plan, rows)
     if known.faults:

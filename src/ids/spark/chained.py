@@ -23,7 +23,8 @@ from ids.spark.batch import named_output
 from ids.spark.cells import cells_of
 from ids.spark.evaluating import answered
 from ids.spark.frames import Frame
-from ids.spark.panes import COUNT, Layout, atoms, item_sums, refuse_high_moments
+from ids.spark.limits import refuse_beyond_panes
+from ids.spark.panes import COUNT, Layout, atoms, item_sums
 from ids.spark.rows import FAULT, TIME, Ready, measure, ready
 from ids.spark.sources.canonical import spell
 
@@ -57,7 +58,7 @@ def streamed_windows(
             "EMIT FINAL has no end to wait for on a stream",
             hint="write EMIT CHANGES, or run over the files as a batch",
         )
-    refuse_high_moments(plan)
+    refuse_beyond_panes(plan)
     layout = Layout.of(plan, _parts(plan, ready(plan, frame), reach))
     rows = _guarded(plan, ready(plan, frame), reach)
     cells = cells_of(plan.predicates, frame.columns)

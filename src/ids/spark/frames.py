@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from ids.model.table import Kind
+from ids.plan import Schema
 from ids.source.memory import article
 from ids.spark.sources.canonical import quoted
+from ids.spark.typed import Typed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,23 +27,6 @@ HIDDEN = ("ids_origin", "ids_malformed")  # what our own sources put beside a ta
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """SQL text and what it gives; ``kind`` is None for NULL, ``whole`` says BIGINT for a number."""
-
-    text: str
-    kind: Kind | None
-    whole: bool = False
-
-    @property
-    def type(self) -> str:
-        """The Spark type of the text."""
-        if self.kind is Kind.NUMBER:
-            return "bigint" if self.whole else "double"
-        names = {Kind.TEXT: "string", Kind.BOOLEAN: "boolean", Kind.TIME: "bigint"}
-        return "boolean" if self.kind is None else names[self.kind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +53,10 @@ class Frame:
         return cls(data, columns, unsupported)
 
     @property
-    def kinds(self) -> dict[str, Kind | None]:
-        """What each column holds; a column of Spark's VOID holds nothing."""
-        return {name: typed.kind for name, typed in self.columns.items()}
+    def schema(self) -> Schema:
+        """What a plan needs to know; a column of Spark's VOID holds nothing."""
+        kinds = {name: typed.kind for name, typed in self.columns.items()}
+        return Schema(kinds, self.unsupported)
 
 
 def _typed(name: str, type_: DataType) -> Typed | None:

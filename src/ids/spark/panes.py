@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from ids.errors import ScriptError
 from ids.exact import Parts, Program, split, split_integer
 from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
@@ -34,13 +33,10 @@ __all__ = [
     "item_sums",
     "pane_of",
     "panes",
-    "refuse_high_moments",
 ]
 
 PANE = "ids_p"
 COUNT = "ids_n"
-
-_HIGHEST_DEGREE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +101,6 @@ class Layout:
             for item in self.items(number):
                 columns.extend(item.columns(parts))
         return columns
-
-
-def refuse_high_moments(plan: SelectPlan) -> None:
-    """Panes keep sums and sums of squares; a game that needs more is told so at once."""
-    high = [item.game.name for item in plan.items if item.game.degree > _HIGHEST_DEGREE]
-    if high:
-        raise ScriptError(
-            f"{high[0]} over a time window does not run on Spark",
-            hint="use ROWS, or run it in process with ids.sql",
-        )
 
 
 def applied(data: DataFrame, program: Program) -> DataFrame:

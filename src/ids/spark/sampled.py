@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ids.errors import ScriptError
 from ids.model.query import ItemKind
 from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
@@ -32,36 +31,11 @@ from ids.spark.words import truth_words, words
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["estimated_windows", "refuse_large_samples", "refuse_samples"]
+__all__ = ["estimated_windows"]
 
-_MOST = 100_000  # rows that Spark's max_by keeps
 _SHORTEST = 64  # panes of a stretch
 _ORDINAL = "ids_j"
 _ROW = "ids_row"
-
-
-def refuse_large_samples(plan: SelectPlan) -> None:
-    """A sample of more rows than a pane keeps is told so at once."""
-    for item in plan.sampled:
-        assert item.approximate is not None
-        if item.approximate.size + 2 * item.extremes > _MOST:
-            raise ScriptError(
-                f"a sample of {item.approximate.size:,} rows over a time window does not run on "
-                "Spark",
-                item.approximate.at,
-                f"choose at most {_MOST * 4 // 5:,}, use ROWS, or run it in process",
-            )
-
-
-def refuse_samples(plan: SelectPlan) -> None:
-    """A streaming DataFrame is answered exactly; a sample is told so before anything starts."""
-    for item in plan.sampled:
-        assert item.approximate is not None
-        raise ScriptError(
-            "APPROXIMATE over a streaming DataFrame has no streaming DataFrame as its result",
-            item.approximate.at,
-            "run it with ids.spark.start, or leave the clause out",
-        )
 
 
 def estimated_windows(plan: SelectPlan, rows: Ready, answers: DataFrame) -> DataFrame:

@@ -15,7 +15,7 @@ from ids.errors import ScriptError
 from ids.model.query import Select, Statement
 from ids.model.sampling import refuse_seed
 from ids.model.window import CountWindow, microseconds
-from ids.plan import Schema, SelectPlan, Tables, planned
+from ids.plan import SelectPlan, Tables, planned
 from ids.source import Source, open_table
 from ids.source.folder import find_files
 from ids.spark.aside import Aside, refused
@@ -24,12 +24,14 @@ from ids.spark.chained import REACH, streamed_windows
 from ids.spark.counting import count_windows
 from ids.spark.failures import translated
 from ids.spark.frames import Frame, Typed
+from ids.spark.limits import refuse_samples
+from ids.spark.preflight import check_batch
 from ids.spark.rows import Ready, ready
-from ids.spark.sampled import refuse_samples
-from ids.spark.session import session_of
-from ids.spark.sources import is_kafka, read, with_origin
+from ids.spark.session import has_session, session_of
+from ids.spark.sources import read, with_origin
+from ids.spark.topic import is_kafka
 
-__all__ = ["Result", "opened", "run_script", "schema_of", "sql"]
+__all__ = ["Result", "opened", "run_script", "sql"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +99,14 @@ def run_script(
 ) -> Iterator[Result]:
     """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
     refuse_seed(seed)
+    span = microseconds(lateness)
+    if not has_session(tables.values(), spark):
+        check_batch(script, tables)
     session = session_of(tables.values(), spark)
     frames = Tables(tables, lambda data, name: opened(session, data, name))
     asides: dict[str, Aside] = {}
     with translated():
-        for step in planned(script, lambda statement: schema_of(frames.of(statement))):
+        for step in planned(script, lambda statement: frames.of(statement).schema):
             statement, plan = step.statement, step.plan
             if not isinstance(statement, Select) or plan is None:
                 yield Result(statement, session.createDataFrame(shown(step)))
@@ -109,7 +114,7 @@ def run_script(
             plan = replace(plan, seed=seed)
             frame = frames.of(statement)
             if frame.data.isStreaming:
-                table = _streamed(plan, frame, microseconds(lateness), reach)
+                table = _streamed(plan, frame, span, reach)
                 yield Result(statement, table, plan.partition_by)
                 continue
             aside = None
@@ -141,11 +146,6 @@ def _as_in_process(frame: Frame, source: Source) -> Frame:
     """The frame with what the in-process reader knows of columns that Spark cannot tell about."""
     nothing = {column: Typed("NULL", None) for column in source.untyped}
     return replace(frame, columns=frame.columns | nothing, unsupported=dict(source.unsupported))
-
-
-def schema_of(frame: Frame) -> Schema:
-    """What a plan needs to know of a frame."""
-    return Schema(frame.kinds, frame.unsupported)
 
 
 def _batch(statement: Select, plan: SelectPlan, frame: Frame, aside: Aside | None) -> Result:

@@ -30,9 +30,10 @@ from pyspark.sql import DataFrame, SparkSession
 from ids.errors import SetupError, SourceError
 from ids.spark.failures import translate
 from ids.spark.java import ensure_java
+from ids.spark.master import check_master
 from ids.spark.sources.parquet import NANOSECONDS
 
-__all__ = ["local_session", "session_of"]
+__all__ = ["has_session", "local_session", "session_of"]
 
 _GIB = 1 << 30
 _LARGEST_HEAP = 4 * _GIB
@@ -68,6 +69,7 @@ def local_session(
     a ``log_level`` (``WARN``) asks for it.
     """
     master = master or "local[*]"
+    check_master(master)
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     if master.startswith("sc://"):
         return _connected(master, app, conf)
@@ -80,6 +82,12 @@ def local_session(
     if _is_local(master):
         settings |= _local_settings(master)
     return _started(settings | conf, scratch, quiet=log_level == "OFF")
+
+
+def has_session(tables: Iterable[object], spark: SparkSession | None = None) -> bool:
+    """Whether there is a session to work in, so that none has to be started."""
+    given = spark is not None or any(isinstance(table, DataFrame) for table in tables)
+    return given or SparkSession.getActiveSession() is not None
 
 
 def session_of(tables: Iterable[object], spark: SparkSession | None = None) -> SparkSession:

@@ -26,7 +26,7 @@ from ids.sink.target import SUCCESS, Format, Target, resolve
 from ids.sink.writing import whole
 from ids.spark.failures import translated
 from ids.spark.sources.canonical import quoted
-from ids.spark.sources.kafka import Topic, is_kafka
+from ids.spark.topic import Topic, is_kafka
 
 __all__ = ["arrow_schema", "messages", "write", "write_batches"]
 

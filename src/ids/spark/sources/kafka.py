@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
-from urllib.parse import parse_qsl, urlsplit
 
 import pyspark
 from pyspark.errors import PySparkException
@@ -15,46 +13,13 @@ from pyspark.sql import types as T
 from ids.errors import SourceError
 from ids.spark.sources.canonical import quoted, typed
 from ids.spark.sources.origin import ORIGIN
+from ids.spark.topic import Topic, is_kafka, undeclared
 
-__all__ = ["MALFORMED", "Topic", "declared", "decoded", "is_kafka", "packages_for", "read_kafka"]
+__all__ = ["MALFORMED", "declared", "decoded", "packages_for", "read_kafka"]
 
 MALFORMED = "ids_malformed"
 
-_SCHEME = "kafka://"
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-_PORT = 9092
-
-
-class Topic(NamedTuple):
-    """``kafka://host:9092,other:9092/topic?option=value``: options go to the connector."""
-
-    servers: str
-    name: str
-    options: dict[str, str]
-
-    @classmethod
-    def parse(cls, place: str) -> Topic:
-        """The topic at ``place``.
-
-        >>> Topic.parse("kafka://one,two:9093/events?startingOffsets=latest")
-        Topic(servers='one:9092,two:9093', name='events', options={'startingOffsets': 'latest'})
-        """
-        parts = urlsplit(place)
-        hosts = [host for host in parts.netloc.split(",") if host]
-        name = parts.path.strip("/")
-        if not hosts or not name or "/" in name or parts.fragment:
-            raise SourceError(f"{place} names no topic; write kafka://host:{_PORT}/topic")
-        servers = ",".join(h if _has_port(h) else f"{h}:{_PORT}" for h in hosts)
-        return cls(servers, name, dict(parse_qsl(parts.query, keep_blank_values=True)))
-
-
-def _has_port(host: str) -> bool:
-    return host.rpartition(":")[2].isdigit()
-
-
-def is_kafka(place: object) -> bool:
-    """Whether a table or an output is a Kafka topic."""
-    return isinstance(place, str) and place.startswith(_SCHEME)
 
 
 def packages_for(places: Iterable[object]) -> list[str]:
@@ -80,10 +45,7 @@ def read_kafka(
     """
     topic = Topic.parse(place)
     if schema is None:
-        raise SourceError(
-            f"{place} has no schema of its own; declare it with "
-            "ids.spark.sources.read(spark, place, schema='a STRING, b DOUBLE')"
-        )
+        raise undeclared(place)
     columns = declared(schema)
     reader = session.readStream if stream else session.read
     messages = (

@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ids.errors import SourceError
 from ids.spark.failures import translated
-from ids.spark.sources.kafka import declared, is_kafka, read_kafka
+from ids.spark.sources.kafka import declared, read_kafka
 from ids.spark.sources.locating import locate
 from ids.spark.sources.parquet import read_parquet
 from ids.spark.sources.text import read_text
+from ids.spark.topic import is_kafka
 
 __all__ = ["read"]
 

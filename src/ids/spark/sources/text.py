@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ids.errors import SourceError
+from ids.source.sampling import Sampled, sample
 from ids.spark.sources.canonical import quoted, spell, zoned_instant
 from ids.spark.sources.locating import Location
 from ids.spark.sources.origin import LATER, ORIGIN, name_origin
-from ids.spark.sources.sampling import Sampled, sample
 
 __all__ = ["read_text"]
 
@@ -57,8 +57,7 @@ def read_text(
     options: Mapping[str, str],
 ) -> DataFrame:
     """The rows of CSV or JSON Lines files; ``schema`` declares columns that must not be guessed."""
-    files = [file for file in location.files if file.stat().st_size > 0] or location.files[:1]
-    sampled = sample(files, location.format)
+    sampled = sample(location.files, location.format)
     columns = _columns(sampled, schema, location)
     groups = _alike(sampled, location.format)
     if stream and len(groups) > 1:

@@ -1,8 +1,31 @@
 """Streams: the same script over rows that keep coming, exactly once."""
 
-from ids.spark.streaming.batches import Progress, Totals
-from ids.spark.streaming.retained.asking import ask
-from ids.spark.streaming.running import Running
-from ids.spark.streaming.starting import MAX_AHEAD, start
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ids.spark.streaming.batches import Progress, Totals
+    from ids.spark.streaming.retained.asking import ask
+    from ids.spark.streaming.running import Running
+    from ids.spark.streaming.starting import MAX_AHEAD, start
 
 __all__ = ["MAX_AHEAD", "Progress", "Running", "Totals", "ask", "start"]
+
+# Loaded on first use: what is checked before Java starts lies beside these, and needs no pyspark.
+_HOMES = {
+    "MAX_AHEAD": "starting",
+    "Progress": "batches",
+    "Running": "running",
+    "Totals": "batches",
+    "ask": "retained.asking",
+    "start": "starting",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ids.spark.streaming' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"ids.spark.streaming.{_HOMES[name]}"), name)
+    return found

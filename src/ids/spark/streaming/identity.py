@@ -5,23 +5,28 @@ from __future__ import annotations
 import fcntl
 import json
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from ids.errors import CheckpointError
 from ids.model.rendering import render
 from ids.plan import PlannedItem, SelectPlan
 from ids.sink.writing import whole
-from ids.spark.frames import Frame
 
-__all__ = ["claim", "claimed", "identity", "lock"]
+if TYPE_CHECKING:
+    from ids.spark.frames import Frame
+
+__all__ = ["checkpoint_root", "claim", "claimed", "identity", "lock", "refuse_another"]
 
 _VERSION = 1
 _FILE = "stream"
 _LOCK = "lock"
 
 
-def identity(plan: SelectPlan, frame: Frame, output: str) -> dict[str, object]:
-    """What a stream is, part by part; lateness and the like may change over its life."""
+def identity(plan: SelectPlan, output: str, frame: Frame | None = None) -> dict[str, object]:
+    """What a stream is, part by part; lateness and the like may change over its life.
+
+    Without a ``frame`` (before Spark has started) the types of the columns are left out.
+    """
     items = [
         [i.kind.value, i.game.name, i.measure, i.predicate, i.name, list(i.parts), *_sample(i)]
         for i in plan.items
@@ -29,20 +34,29 @@ def identity(plan: SelectPlan, frame: Frame, output: str) -> dict[str, object]:
     measures = ["*" if m is None else render(m) for m in plan.measures]
     script = [items, measures, [render(p) for p in plan.predicates]]
     where = None if plan.where is None else render(plan.where)
+    types = frame and {name: frame.columns[name].type for name in sorted(plan.columns)}
     return {
         "version": _VERSION,
         "table": plan.table,
         "script": [*script, where, list(plan.partition_by), list(plan.order_by)],
         "window": repr(plan.window),
-        "schema": {name: frame.columns[name].type for name in sorted(plan.columns)},
         "output": output,
-    } | ({"seed": plan.seed} if plan.sampled else {})
+        **({} if types is None else {"schema": types}),
+        **({"seed": plan.seed} if plan.sampled else {}),
+    }
 
 
 def _sample(item: PlannedItem) -> list[float]:
     """What an item is sampled by; nothing of one that is not."""
     asked = item.approximate
     return [] if asked is None else [asked.size, asked.confidence]
+
+
+def checkpoint_root(place: str | Path) -> Path:
+    """The folder of a checkpoint; what is no folder is refused."""
+    if "://" in str(place):
+        raise CheckpointError(f"checkpoint {place} is no folder; name one the driver can write to")
+    return Path(place).expanduser().absolute()
 
 
 def claimed(root: Path) -> bool:
@@ -52,14 +66,20 @@ def claimed(root: Path) -> bool:
 
 def claim(root: Path, stream: dict[str, object]) -> None:
     """Make the checkpoint this stream's own; refuse another's."""
-    place = root / _FILE
-    if not claimed(root):
-        try:
-            with whole(place) as file:
-                file.write(json.dumps(stream, indent=1).encode())
-        except OSError as error:
-            raise CheckpointError(f"cannot write checkpoint {place}: {error.strerror}") from error
+    if claimed(root):
+        refuse_another(root, stream)
         return
+    place = root / _FILE
+    try:
+        with whole(place) as file:
+            file.write(json.dumps(stream, indent=1).encode())
+    except OSError as error:
+        raise CheckpointError(f"cannot write checkpoint {place}: {error.strerror}") from error
+
+
+def refuse_another(root: Path, stream: dict[str, object]) -> None:
+    """Refuse the checkpoint of a stream that differs in one of these parts."""
+    place = root / _FILE
     try:
         known = json.loads(place.read_bytes())
     except ValueError:

@@ -9,26 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from ids.errors import SourceError
 from ids.sink.jsonl import write_jsonl
 from ids.sink.target import Format
 from ids.sink.writing import stream_csv, whole
-from ids.spark.failures import translated
-from ids.spark.sinks import messages
-from ids.spark.sources import is_kafka
-from ids.spark.sources.kafka import Topic
 
-__all__ = ["Output", "Target", "output_of"]
+__all__ = ["Callback", "Output", "Target", "file_output"]
 
 Facts = dict[str, Any]
 Target = str | Path | Callable[[pa.Table], None] | None
@@ -52,14 +46,8 @@ class Output(Protocol):
         ...
 
 
-def output_of(
-    target: Target, session: SparkSession, keys: Sequence[str], keep: Callable[[pa.Table], None]
-) -> Output:
-    """What ``target`` means: a directory, a file, a topic, a callback; None: ``keep``."""
-    if target is None or callable(target):
-        return Callback(target or keep)
-    if is_kafka(target):
-        return KafkaTopic(str(target), session, keys)
+def file_output(target: str | Path) -> Output:
+    """A directory of files, or a file that grows."""
     path = Path(os.path.realpath(Path(target).expanduser()))
     formats = {format_.value: format_ for format_ in Format}
     format_ = formats.get(path.suffix.lower())
@@ -163,39 +151,6 @@ class Appended:
             file.flush()
             os.fsync(file.fileno())
         return {"length": length + len(written.getbuffer())}
-
-
-class KafkaTopic:
-    """Emits as messages: at least once, in order, with the headers ``ids_batch``, ``ids_row``."""
-
-    def __init__(self, place: str, session: SparkSession, keys: Sequence[str]) -> None:
-        self._topic, self._session, self._keys = Topic.parse(place), session, keys
-        self.name = place
-
-    def check(self) -> None: ...
-
-    def rewind(self, number: int | None, facts: Facts) -> None: ...
-
-    def write(self, emits: pa.Table, number: int, facts: Facts) -> Facts:
-        if not emits.num_rows:
-            return facts
-        with translated():
-            # one partition: its rows are counted, and sent, in their order
-            rows = messages(self._session.createDataFrame(emits).coalesce(1), self._keys)
-            headers = (
-                f"array(named_struct('key', 'ids_batch', 'value', encode('{number}', 'UTF-8')), "
-                "named_struct('key', 'ids_row', 'value', "
-                "encode(cast(monotonically_increasing_id() as string), 'UTF-8')))"
-            )
-            (
-                rows.withColumn("headers", F.expr(headers))
-                .write.format("kafka")
-                .option("kafka.bootstrap.servers", self._topic.servers)
-                .option("topic", self._topic.name)
-                .options(**self._topic.options)
-                .save()
-            )
-        return facts
 
 
 def _refuse_orphan(path: Path) -> None:

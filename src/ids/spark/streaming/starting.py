@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ids.errors import CheckpointError, ScriptError, SetupError, SourceError
-from ids.model.query import Select
+from ids.errors import CheckpointError, SetupError, SourceError
 from ids.model.sampling import refuse_seed
 from ids.model.window import CountWindow, TimeWindow, microseconds
-from ids.plan import Schema, SelectPlan, Tables, planned
+from ids.plan import SelectPlan, Tables, planned
 from ids.spark.failures import translated
 from ids.spark.frames import Frame
-from ids.spark.panes import refuse_high_moments
-from ids.spark.sampled import refuse_large_samples
-from ids.spark.session import session_of
+from ids.spark.limits import ahead_cap, only_select, refuse_beyond_panes, refuse_retained_rows
+from ids.spark.preflight import check_stream
+from ids.spark.session import has_session, session_of
 from ids.spark.sources import read, with_origin
 from ids.spark.streaming.arrivals import check_files, source_columns
 from ids.spark.streaming.aside import Aside
 from ids.spark.streaming.batches import Batches, Progress
 from ids.spark.streaming.count_step import CountStep
-from ids.spark.streaming.identity import claim, claimed, identity, lock
-from ids.spark.streaming.outputs import Output, Target, output_of
+from ids.spark.streaming.identity import checkpoint_root, claim, claimed, identity, lock
+from ids.spark.streaming.messages import KafkaTopic
+from ids.spark.streaming.outputs import Callback, Output, Target, file_output
 from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.keeping import Keeper
 from ids.spark.streaming.running import Kept, Running
@@ -34,6 +34,7 @@ from ids.spark.streaming.sampling import Sampler
 from ids.spark.streaming.snapshots import Snapshots
 from ids.spark.streaming.step import Step
 from ids.spark.streaming.time_step import TimeStep
+from ids.spark.topic import is_kafka
 
 __all__ = ["MAX_AHEAD", "start"]
 
@@ -69,49 +70,39 @@ def start(
     counted. ``max_ahead`` is how far ahead of the others a row may be and still move the watermark
     (None: as far as it likes); rows that are farther ahead are set aside and counted, with the bad
     ones if ``bad_rows`` is given. ``trigger`` is the time between batches; ``once`` takes what is
-    there, and ends.
-    ``retain`` keeps the rows inside a time window in the checkpoint, for ``Running.attribute`` and
-    ``ids.spark.ask``. ``seed`` decides which rows an APPROXIMATE item samples.
-
-    The checkpoint is a folder the driver writes to, with Spark's own checkpoint inside.
+    there, and ends. ``retain`` keeps the rows inside a time window in the checkpoint, for
+    ``Running.attribute`` and ``ids.spark.ask``. ``seed`` decides which rows an APPROXIMATE item
+    samples. The checkpoint is a folder the driver writes to, with Spark's own checkpoint inside.
     """
     refuse_seed(seed)
-    span, cap = microseconds(lateness), _cap(max_ahead)
+    span, cap = microseconds(lateness), ahead_cap(max_ahead)
+    pause = None if trigger is None else microseconds(trigger)
+    if not has_session(tables.values(), spark):
+        check_stream(script, tables, checkpoint=checkpoint, output=output, retain=retain, seed=seed)
     session = session_of(tables.values(), spark)
     _refuse_connect(session)
     with translated():
         frames = Tables(tables, lambda data, name: _opened(session, data, name))
-        plan, frame = _only_select(script, frames, seed)
-        root = _absolute(checkpoint)
+        plan, frame = _bound(script, frames, seed, retain)
+        root = checkpoint_root(checkpoint)
         folders = _folders(plan, root, retain)
         step = _step(plan, frame, session, folders)
         kept = Kept(step.schema) if output is None else None
-        target = output_of(output, session, plan.partition_by, kept or _nowhere)
-        _make(root)
-        held = lock(root / "ids")
+        target = _output(output or kept or _nowhere, session, plan.partition_by)
+        held = _held(root)
         try:
-            snapshots = _snapshots(root, target, identity(plan, frame, target.name))
+            snapshots = _snapshots(root, target, identity(plan, target.name, frame))
             aside = None if bad_rows is None else Aside(Path(bad_rows), plan.table)
             for folder in folders.values():
                 folder.begin(script)
             check = _file_check(root, frame, frame.columns if retain else plan.columns)
             sweeps = [Folder(root, name).sweep for name in (_RETAINED, _SAMPLED)]
             batches = Batches(step, check, snapshots, target, span, cap, aside, on_progress, sweeps)
-            query = _begun(frame.data, batches, root, trigger, once)
+            query = _begun(frame.data, batches, root, pause, once)
         except BaseException:
             held.close()
             raise
     return Running(query, batches, kept, held, root, session)
-
-
-def _cap(max_ahead: str | None) -> int | None:
-    cap = None if max_ahead is None else microseconds(max_ahead)
-    if cap is not None and cap < 1:
-        raise ScriptError(
-            f"a row is ahead of the others by more than {max_ahead!r} if it is newer at all",
-            hint="give a longer span, as in '1 day'",
-        )
-    return cap
 
 
 def _file_check(root: Path, frame: Frame, read: Collection[str]) -> Callable[[], None]:
@@ -142,30 +133,11 @@ def _opened(session: SparkSession, data: object, name: str) -> Frame:
     return Frame.of(with_origin(data))
 
 
-def _only_select(script: str, frames: Tables[Frame], seed: int) -> tuple[SelectPlan, Frame]:
-    steps = list(planned(script, lambda statement: _schema(frames.of(statement))))
-    selects = [step for step in steps if isinstance(step.statement, Select)]
-    if len(steps) > len(selects):
-        raise ScriptError("SHOW and EXPLAIN answer at once", hint="run them without a stream")
-    if len(selects) != 1:
-        raise ScriptError(
-            f"a stream runs one SELECT, this script has {len(selects) or 'none'}",
-            selects[1].statement.at if selects else None,  # type: ignore[union-attr]
-            "start a stream for each, with a checkpoint and an output of its own",
-        )
-    (only,) = selects
-    assert isinstance(only.statement, Select) and only.plan is not None
-    if only.plan.final:
-        raise ScriptError(
-            "EMIT FINAL asks for the end of a stream, which has none",
-            only.statement.at,
-            "use EMIT CHANGES, or run it on files without a stream",
-        )
-    return replace(only.plan, seed=seed), frames.of(only.statement)
-
-
-def _schema(frame: Frame) -> Schema:
-    return Schema(frame.kinds, frame.unsupported)
+def _bound(script: str, frames: Tables[Frame], seed: int, retain: bool) -> tuple[SelectPlan, Frame]:
+    """The plan of the script's one SELECT, and its table."""
+    select, plan = only_select(planned(script, lambda one: frames.of(one).schema))
+    refuse_retained_rows(plan, retain)
+    return replace(plan, seed=seed), frames.of(select)
 
 
 def _folders(plan: SelectPlan, root: Path, retain: bool) -> dict[str, Folder]:
@@ -179,33 +151,33 @@ def _step(
     plan: SelectPlan, frame: Frame, session: SparkSession, folders: dict[str, Folder]
 ) -> Step:
     if isinstance(plan.window, CountWindow):
-        if folders:
-            raise ScriptError(
-                "rows are retained by the panes of a time window, ROWS has none",
-                hint="use RANGE, or start the stream without retain",
-            )
         return CountStep(plan, frame, session)
-    refuse_high_moments(plan)
-    refuse_large_samples(plan)
+    refuse_beyond_panes(plan)
     keeper = Keeper(plan, frame, folders[_RETAINED]) if _RETAINED in folders else None
     sampler = Sampler(plan, frame, folders[_SAMPLED]) if _SAMPLED in folders else None
     return TimeStep(plan, frame, keeper, sampler)
 
 
+def _output(target: Target, session: SparkSession, keys: Sequence[str]) -> Output:
+    """What ``target`` means: a function, a topic, a directory or a file."""
+    if callable(target):
+        return Callback(target)
+    if is_kafka(target):
+        return KafkaTopic(str(target), session, keys)
+    assert target is not None
+    return file_output(target)
+
+
 def _nowhere(_: object) -> None: ...
 
 
-def _absolute(place: str | Path) -> Path:
-    if "://" in str(place):
-        raise CheckpointError(f"checkpoint {place} is no folder; name one the driver can write to")
-    return Path(place).expanduser().absolute()
-
-
-def _make(root: Path) -> None:
+def _held(root: Path) -> BinaryIO:
+    """Make the checkpoint, and keep other streams out of it until the file is closed."""
     try:
         (root / "ids").mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CheckpointError(f"cannot make checkpoint {root}: {error.strerror}") from error
+    return lock(root / "ids")
 
 
 def _snapshots(root: Path, output: Output, stream: dict[str, object]) -> Snapshots:
@@ -222,11 +194,11 @@ def _snapshots(root: Path, output: Output, stream: dict[str, object]) -> Snapsho
     return snapshots
 
 
-def _begun(data: DataFrame, batches: Batches, root: Path, trigger: str | None, once: bool) -> Any:
+def _begun(data: DataFrame, batches: Batches, root: Path, pause: int | None, once: bool) -> Any:
     writer = data.writeStream.foreachBatch(batches)
     writer = writer.option("checkpointLocation", str(root / "spark"))
     if once:
         writer = writer.trigger(availableNow=True)
-    elif trigger is not None:
-        writer = writer.trigger(processingTime=trigger)
+    elif pause is not None:
+        writer = writer.trigger(processingTime=f"{pause} microseconds")
     return writer.start()

@@ -22,12 +22,13 @@ from ids.spark.frames import Frame, Typed
 from ids.spark.panes import PANE
 from ids.spark.rows import FAULT, Ready
 from ids.spark.session import session_of
+from ids.spark.streaming.retained.current import steadily
 from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.manifest import Manifest
 from ids.spark.streaming.retained.question import NOW, InstantPlan, StreamQuestion
-from ids.spark.streaming.retained.reading import opened, steadily
+from ids.spark.streaming.retained.reading import opened
 
-__all__ = ["Reply", "ask", "check", "replied", "window_end"]
+__all__ = ["Reply", "ask", "replied", "window_end"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT, _SAMPLED = "the panes that are kept hold every row", "a sample was asked for"
@@ -103,12 +104,6 @@ def replied(checkpoint: Path, question: StreamQuestion, spark: SparkSession | No
         return Reply(question, table, plan.partition_by, _end(manifest))
 
     return steadily(root, read)
-
-
-def check(checkpoint: Path, question: StreamQuestion) -> None:
-    """Refuse what cannot be asked; that takes no Spark."""
-    root = checkpoint.expanduser().absolute()
-    steadily(root, lambda manifest: question.planned(Folder(root).script(), manifest))
 
 
 def window_end(checkpoint: Path) -> datetime:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ids.errors import CheckpointError
 from ids.model.table import Kind
-from ids.spark.frames import Typed
+from ids.spark.typed import Typed
 
 __all__ = ["Manifest", "Piece"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 
 from ids.errors import ScriptError
 from ids.games import GAMES, find
@@ -12,11 +13,12 @@ from ids.model.sampling import refuse_seed
 from ids.model.window import TimeWindow
 from ids.plan import Registry, SelectPlan, plan_select
 from ids.plan.script import unsupported_named
-from ids.spark.panes import refuse_high_moments
-from ids.spark.sampled import refuse_large_samples
+from ids.spark.limits import refuse_beyond_panes
+from ids.spark.streaming.retained.current import steadily
+from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.manifest import Manifest
 
-__all__ = ["NOW", "InstantPlan", "StreamQuestion"]
+__all__ = ["NOW", "InstantPlan", "StreamQuestion", "check"]
 
 NOW = "ids_now"
 
@@ -63,8 +65,7 @@ class StreamQuestion:
         kinds = {name: typed.kind for name, typed in manifest.columns.items()}
         with unsupported_named(manifest.unsupported):
             plan = plan_select(replace(select, items=(item,)), kinds, registry)
-        refuse_high_moments(plan)
-        refuse_large_samples(plan)
+        refuse_beyond_panes(plan)
         return self._instant(plan, manifest.slide)
 
     def _instant(self, plan: SelectPlan, slide: int) -> InstantPlan:
@@ -89,3 +90,9 @@ class StreamQuestion:
         condition, parts = parse_predicate(self.predicate), ("SHARE", "LIFT")
         sampled = None if self.sample is None else Approximate(self.sample, self.confidence)
         return Item(ItemKind.ATTRIBUTE, asked, condition, parts, sampled, "answer")
+
+
+def check(checkpoint: Path, question: StreamQuestion) -> None:
+    """Refuse what cannot be asked; that takes no Spark."""
+    root = checkpoint.expanduser().absolute()
+    steadily(root, lambda manifest: question.planned(Folder(root).script(), manifest))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,15 @@ class Sampled:
 
 
 def sample(files: Sequence[Path], format_: str) -> Sampled:
-    """What ``files`` (``csv`` or ``jsonl``) hold."""
+    """What ``files`` (``csv`` or ``jsonl``) hold; empty ones, if there are others, say nothing."""
+    held = [file for file in files if file.stat().st_size > 0] or files[:1]
+    seen = [(file, file.stat()) for file in held]
+    return _sampled(tuple((file, s.st_size, s.st_mtime_ns) for file, s in seen), format_)
+
+
+@lru_cache(maxsize=8)  # a run asks before Java starts, and once more when Spark reads
+def _sampled(versions: tuple[tuple[Path, int, int], ...], format_: str) -> Sampled:
+    files = [file for file, *_ in versions]
     share = max(_LEAST, _BUDGET // len(files))
     with tempfile.TemporaryDirectory(prefix="ids-sample-") as scratch:
         beginnings = {f: _beginning(f, format_, share, Path(scratch)) for f in files}
@@ -106,13 +115,15 @@ def _last_record(data: np.ndarray, format_: str) -> int:
 
 
 def _inside_quotes(data: np.ndarray) -> np.ndarray:
-    inside: np.ndarray = np.logical_xor.accumulate(data == ord('"'))
+    quotes = data == ord('"')
+    inside: np.ndarray = np.logical_xor.accumulate(quotes) if quotes.any() else quotes
     return inside
 
 
 def _breaks_lines(file: Path) -> bool:
     data = np.fromfile(file, np.uint8)
-    return bool(np.any(((data == ord("\n")) | (data == ord("\r"))) & _inside_quotes(data)))
+    inside = _inside_quotes(data)
+    return bool(inside.any() and np.isin(data[inside], (ord("\n"), ord("\r"))).any())
 
 
 def _number_type(name: str, parts: Sequence[TextPart]) -> str:

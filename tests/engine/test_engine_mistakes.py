@@ -245,7 +245,7 @@ def test_deletes_need_rows_or_summaries_that_can_tell() -> None:
     with pytest.raises(StateError, match="cannot tell which one a delete means"):
         engine.apply(deletes={"x": [1.0]})
     assert engine.rows == 2
-    fresh = ids.Engine(ids.Changelog(), "x")
+    fresh = ids.Engine(ids.Changelog(), "x", retain=False)
     with pytest.raises(StateError, match="not inside"):
         fresh.apply(deletes={"x": [1.0]})
     fresh.apply(inserts={"y": ["text"], "x": [2]})

@@ -43,13 +43,13 @@ ENGINES: dict[str, Callable[[], Engine]] = {
     "time without rows": lambda: Engine(
         ids.TimeWindow(12), "x", order_by="t", retain=False, degree=4
     ),
-    "changelog": lambda: Engine(ids.Changelog(), "x", retain=True, degree=4),
-    "summaries": lambda: Engine(ids.Changelog(), "x", degree=4),
+    "changelog": lambda: Engine(ids.Changelog(), "x", degree=4),
+    "summaries": lambda: Engine(ids.Changelog(), "x", retain=False, degree=4),
     "enumerated": lambda: Engine(
         ids.CountWindow(9), "x", degree=4, atom_limit=0, intersections=[COMBINATION]
     ),
     "enumerated summaries": lambda: Engine(
-        ids.Changelog(), "x", degree=4, atom_limit=0, intersections=[COMBINATION]
+        ids.Changelog(), "x", retain=False, degree=4, atom_limit=0, intersections=[COMBINATION]
     ),
 }
 CHANGELOGS = [name for name in ENGINES if "summaries" in name or name == "changelog"]

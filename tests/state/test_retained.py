@@ -32,6 +32,14 @@ def put(retained: Retained, rows: Table) -> None:
     retained.rows.append(retained.block(rows, tags, [], [], None))
 
 
+def found(retained: Retained, rows: Table) -> list[int]:
+    """Where rows stand; -1 where they do not."""
+    places = np.full(rows.rows, -1, np.int64)
+    typed, held = retained.typed(rows)
+    places[held] = retained.find(typed.take(held), np.arange(len(retained)))
+    return places.tolist()
+
+
 def texts(retained: Retained) -> list[str | None]:
     column = retained.table().columns["region"]
     assert column.dictionary is not None
@@ -58,25 +66,25 @@ def test_rows_are_found_once_each_oldest_first() -> None:
     retained = Retained(KINDS)
     put(retained, table([1.0, 2.0, 1.0, None, 1.0], ["EU", "US", "EU", "EU", None]))
 
-    def find(x: list[float | None], region: list[str | None]) -> list[int] | None:
-        places = retained.find(table(x, region))
-        return None if places is None else places.tolist()
+    def find(x: list[float | None], region: list[str | None]) -> list[int]:
+        return found(retained, table(x, region))
 
     assert find([1.0], ["EU"]) == [0]
-    assert sorted(find([1.0, 1.0], ["EU", "EU"]) or []) == [0, 2]
-    assert find([1.0, 1.0, 1.0], ["EU", "EU", "EU"]) is None
+    assert find([1.0, 1.0], ["EU", "EU"]) == [0, 2]
+    assert find([1.0, 2.0, 1.0, 1.0], ["EU", "US", "EU", "EU"]) == [0, 1, 2, -1]
     assert find([None], ["EU"]) == [3]
     assert find([1.0], [None]) == [4]
-    assert find([2.0], ["nowhere"]) is None
+    assert find([2.0, 2.0], ["nowhere", "US"]) == [-1, 1]
     assert find([], []) == []
-    assert find([0.0], ["EU"]) is None
+    assert find([0.0], ["EU"]) == [-1]
+    assert retained.find(table([1.0], ["EU"]), np.array([2, 4])).tolist() == [2]
 
 
 def test_looking_for_a_row_leaves_nothing_behind() -> None:
     retained = Retained(KINDS)
     put(retained, table([1.0], ["EU"]))
     before = retained.nbytes
-    assert retained.find(table([1.0], ["a word never seen"])) is None
+    assert found(retained, table([1.0], ["a word never seen"])) == [-1]
     assert retained.nbytes == before
     assert retained.dictionaries() == {"region": ["EU"]}
 
@@ -84,7 +92,7 @@ def test_looking_for_a_row_leaves_nothing_behind() -> None:
 def test_minus_zero_is_zero() -> None:
     retained = Retained(KINDS)
     put(retained, table([0.0], ["EU"]))
-    assert retained.find(table([-0.0], ["EU"])) is not None
+    assert found(retained, table([-0.0], ["EU"])) == [0]
 
 
 def test_whole_numbers_and_fractions_share_a_column() -> None:
@@ -93,9 +101,7 @@ def test_whole_numbers_and_fractions_share_a_column() -> None:
     put(retained, table([1.5], ["EU"]))
     put(retained, table([7], ["EU"]))
     assert retained.table().columns["x"].values.tolist() == [1.0, 2.0, 1.5, 7.0]
-    places = retained.find(table([2], ["EU"]))
-    assert places is not None
-    assert places.tolist() == [1]
+    assert found(retained, table([2], ["EU"])) == [1]
 
 
 def test_whole_numbers_a_double_cannot_hold_are_not_mixed_with_fractions() -> None:
@@ -104,7 +110,7 @@ def test_whole_numbers_a_double_cannot_hold_are_not_mixed_with_fractions() -> No
     with pytest.raises(StateError, match=r"'x' holds fractions as well as whole numbers beyond"):
         put(retained, table([1.5], ["EU"]))
     assert retained.table().columns["x"].values.tolist() == [2**53 + 1]
-    assert retained.find(table([float(2**53 + 2)], ["EU"])) is None
+    assert found(retained, table([float(2**53 + 2)], ["EU"])) == [-1]
 
 
 def test_a_batch_without_a_value_fits_any_column() -> None:

@@ -99,3 +99,18 @@ def test_equal_times_keep_their_order_of_arrival() -> None:
     sliding.append({"time": np.array([1, 2, 2]), "row": np.array([0, 1, 2])})
     sliding.merge({"time": np.array([2, 1]), "row": np.array([3, 4])}, "time")
     assert sliding["row"].tolist() == [0, 4, 1, 2, 3]
+
+
+@given(size=st.integers(0, 20), dropped=st.integers(0, 5), data=st.data())
+def test_rows_that_are_removed_leave_the_others(
+    size: int, dropped: int, data: st.DataObject
+) -> None:
+    sliding = Sliding()
+    sliding.append({"row": np.arange(size + dropped)})
+    sliding.drop_front(dropped)
+    gone = data.draw(st.lists(st.integers(0, size - 1), unique=True) if size else st.just([]))
+    sliding.remove(np.array(gone, np.int64))
+    left = set(range(dropped, size + dropped)) - {dropped + place for place in gone}
+    assert sorted(sliding["row"].tolist()) == sorted(left)
+    sliding.append({"row": np.array([-1])})
+    assert sliding["row"].tolist()[-1] == -1

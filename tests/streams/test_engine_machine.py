@@ -175,7 +175,8 @@ class Machine(RuleBasedStateMachine):
         deletes = self.strangers(chosen)
         before, bytes_held = everything(self.engine), self.engine.memory().retained
         with pytest.raises(StateError, match="not inside"):
-            self.engine.apply(inserts=as_table([Row(0, 5.0, "EU", 1)]), deletes=as_table(deletes))
+            # no row that is deleted: one of the same call may be
+            self.engine.apply(inserts=as_table([Row(0, 5.03, "EU", 1)]), deletes=as_table(deletes))
         assert everything(self.engine) == before
         assert self.engine.memory().retained == bytes_held
 
@@ -250,7 +251,7 @@ class ChangelogMachine(Machine):
     """Tuples are retained."""
 
     def begin(self) -> tuple[ids.Engine, Model]:
-        engine = ids.Engine(window=ids.Changelog(), value="x", retain=True)
+        engine = ids.Engine(window=ids.Changelog(), value="x")
         return engine, Model(lambda _rows, _: 0, ordered=False)
 
 
@@ -260,7 +261,7 @@ class SummariesMachine(ChangelogMachine):
     raw = False
 
     def begin(self) -> tuple[ids.Engine, Model]:
-        engine = ids.Engine(window=ids.Changelog(), value="x")
+        engine = ids.Engine(window=ids.Changelog(), value="x", retain=False)
         return engine, Model(lambda _rows, _: 0, ordered=False)
 
     def may_refuse(self) -> bool:

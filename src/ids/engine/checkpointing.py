@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ids.engine.attending import attend
-from ids.engine.core import Core
+from ids.engine.core import CONTENT, Core
 from ids.engine.incoming import Schema
 from ids.engine.settings import Settings
 from ids.model.expression import Expression
@@ -51,7 +51,8 @@ def write_core(path: str | Path, facts: Mapping[str, Any], core: Core | None) ->
         arrays["truths"] = core.membership.refinement.truths[core.membership.live]
     retained = core.retained
     if retained is not None:
-        arrays.update({f"row {name}": retained.rows[name] for name in retained.rows.names})
+        names = [name for name in retained.rows.names if name != CONTENT]
+        arrays.update({f"row {name}": retained.rows[name] for name in names})
     sampler = core.sampler
     if sampler is not None:
         arrays.update({f"sample {name}": array for name, array in sampler.arrays().items()})

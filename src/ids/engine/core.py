@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
+from ids.engine.contents import contents
 from ids.engine.incoming import Incoming, Schema
 from ids.engine.sampling import STRATUM, Sampler
 from ids.errors import StateError
-from ids.kernels.scatter import add_rows
 from ids.model.expression import Expression
 from ids.model.scale import MAX_ROWS, Scale
 from ids.state.enumerated import Enumerated
@@ -19,17 +19,19 @@ from ids.state.index import Index
 from ids.state.refined import Refined
 from ids.state.retained import TAG, TIME, Retained
 from ids.state.sample import SEQUENCE
-from ids.state.scaling import within
 from ids.state.sliding import Array
 from ids.state.summaries import Summaries
 
 if TYPE_CHECKING:
     from ids.engine.provisional import Provisional
 
-__all__ = ["Core", "Signed", "Words"]
+__all__ = ["CONTENT", "Core", "Signed", "Words"]
 
 Words = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+# A hash of each row, where an upstream deletes rows by what they hold.
+CONTENT = "content"
 
 _EVERYONE = np.zeros(0, np.bool_)
 
@@ -53,7 +55,8 @@ class Core:
     ``raw`` asks for them. ``index`` and ``sampler`` follow the rows inside, where there are any to
     follow them, and so do the sums of ``provisional`` predicates, by name. ``rounded`` are the
     measures whose scale rounds some row inside, ``relieved`` those of which a row that needed the
-    top digit has left.
+    top digit has left. Where an upstream says what leaves (``changelog``) retained rows carry a
+    hash of their contents, and stand in no order but that of their times, if they have any.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Core:
         self.rows = 0
         self.rounded: set[int] = set()
         self.relieved: set[int] = set()
+        self.changelog = False
 
     @property
     def has_raw(self) -> bool:
@@ -122,6 +126,8 @@ class Core:
         block = self.retained.block(
             incoming.table, signed.tags, signed.digits, signed.players, incoming.times
         )
+        if self.changelog:
+            block[CONTENT] = contents(incoming.table, list(self.retained.kinds), 0)
         if self.sampler is not None:
             self.sampler.refuse(incoming)
         return block
@@ -194,26 +200,6 @@ class Core:
                 self.relieved.add(number)
         return self.deltas(gone, -1, into)
 
-    def places(self, going: Incoming) -> npt.NDArray[np.int64] | None:
-        """Where rows that an upstream deletes stand inside; None where no tuple is kept.
-
-        Refuses a row that is not inside, and then nothing has changed.
-        """
-        if going.table.rows > self.rows:
-            raise _stranger()
-        if self.retained is None:
-            self._refuse_strangers(going)
-            return None
-        if not self.has_raw:
-            raise StateError(
-                "this engine does not retain its rows, so it cannot tell which one a delete "
-                "means; make it with retain=True, or with window=Changelog()"
-            )
-        places = self.retained.find(going.table)
-        if places is None:
-            raise _stranger()
-        return places
-
     def leave(self, going: Incoming, places: npt.NDArray[np.int64] | None) -> list[Words]:
         """Deltas of the rows that an upstream deletes, which stood at these places."""
         self.rows -= going.table.rows
@@ -221,48 +207,19 @@ class Core:
             return self.deltas(self.signed(going), -1)
         assert self.retained is not None
         deltas = self._leaving(places)
-        keep = np.ones(len(self.retained), np.bool_)
-        keep[places] = False
-        self.retained.rows.keep(keep)
+        if self.changelog and TIME not in self.retained.rows:
+            self.retained.rows.remove(places)
+        else:
+            keep = np.ones(len(self.retained), np.bool_)
+            keep[places] = False
+            self.retained.rows.keep(keep)
         if self.index is not None and len(places):
             self.index.unsettle(int(places.min()))
         if self.sampler is not None:
             self.sampler.redraw(self.retained)
         return deltas
 
-    def _refuse_strangers(self, going: Incoming) -> None:
-        """Without tuples a stranger shows as a value that no scale of ours has had to hold, as a
-        negative count, or as sums without a row; what looks like a row inside is taken for it.
-        """
-        for summaries, one in zip(self.measures[1:], going.measures, strict=True):
-            scale = summaries.scale
-            if scale.digits and not within(one.values, one.largest, scale):
-                raise _stranger()
-        inside = self._all_inside(self.deltas(self.signed(going), -1))
-        if isinstance(self.membership, Refined):
-            self.membership.reclaim(self.measures[0])  # atoms that only strangers would be in
-        if not inside:
-            raise _stranger()
-
-    def _all_inside(self, deltas: Sequence[Words]) -> bool:
-        for summaries, delta in zip(self.measures, deltas, strict=True):
-            if isinstance(self.membership, Refined):
-                summaries.reserve(len(delta))
-                after = summaries.atoms[: len(delta)].copy()
-            else:
-                after = np.concatenate([summaries.window.reshape(1, -1), summaries.marginals])
-            add_rows(after, delta, summaries.scale.layout)
-            emptied = (after[:, 0] == 0) & after.any(axis=1)
-            ghosts = any(any(summaries.exact(row)[1]) for row in after[emptied])
-            if ghosts or (after[:, 0] < 0).any():
-                return False
-        return True
-
 
 def _none(rows: int) -> Words:
     """The digits of the first measure, which only counts rows."""
     return np.zeros((rows, 1), np.int64)
-
-
-def _stranger() -> StateError:
-    return StateError("a deleted row is not inside the window; nothing changed")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from threading import RLock
+
+import numpy as np
 
 from ids.engine.asking import Asking
 from ids.engine.checkpointing import read_core, write_core
@@ -14,6 +17,7 @@ from ids.engine.conditions import (
     bind_targets,
 )
 from ids.engine.core import Core, Words
+from ids.engine.deletes import Deleted, find_deleted
 from ids.engine.expiry import expiring
 from ids.engine.first import first_core
 from ids.engine.incoming import Incoming, read_batch
@@ -27,7 +31,7 @@ from ids.errors import ScriptError, StateError, in_script
 from ids.language import parse_predicate
 from ids.model.promotion import Promotion
 from ids.model.sampling import Sampling
-from ids.model.window import Changelog, CountWindow, TimeWindow, microseconds
+from ids.model.window import CountWindow, TimeWindow, microseconds
 from ids.predicates.binding import bind_measure
 from ids.source import Source, open_table
 
@@ -41,8 +45,8 @@ class Engine(Asking):
     value          the measure, or several: columns or arithmetic of columns
     order_by       the column rows are ordered by (needed by TimeWindow); without it, arrival
     lateness       how far behind the newest row a row may come and still be placed
-    retain         whether the raw rows inside are kept (they answer what nobody registered);
-                   by default yes, except for a changelog
+    retain         whether the raw rows inside are kept: they answer what nobody registered, and
+                   tell whether a row that is deleted was ever there
     degree         the highest power sum kept: 2 serves SUM, COUNT, AVG and both variances
     atom_limit     when more atoms than this would live, only the registered predicates and
     intersections  (combinations of registered names) are kept
@@ -65,7 +69,7 @@ class Engine(Asking):
         *,
         order_by: str | None = None,
         lateness: str | timedelta | int = 0,
-        retain: bool | None = None,
+        retain: bool = True,
         degree: int = 2,
         atom_limit: int = 2**16,
         intersections: Iterable[str] = (),
@@ -73,10 +77,9 @@ class Engine(Asking):
         sampling: Sampling | None = None,
         promotion: Promotion | None = None,
     ) -> None:
-        retains = not isinstance(window, Changelog) if retain is None else retain
         self._begin(
             Settings(
-                window, _texts(value), order_by, microseconds(lateness), retains, degree,
+                window, _texts(value), order_by, microseconds(lateness), retain, degree,
                 atom_limit, tuple(intersections), _texts(index), sampling, promotion,
             )
         )  # fmt: skip
@@ -131,7 +134,7 @@ class Engine(Asking):
             incoming = read_batch(source, core.schema, self._newest, self._settings.lateness)
             if isinstance(self.window, CountWindow) and incoming.table.rows > self.window.size:
                 # rows that would come and go within this one slide leave no trace
-                incoming = incoming.tail(self.window.size)
+                incoming = incoming.take(slice(incoming.table.rows - self.window.size, None))
             with self._state:
                 core.refuse_too_many(incoming.table.rows)
                 self._accommodate(core, incoming)
@@ -145,27 +148,34 @@ class Engine(Asking):
                 self._slide(core, deltas, incoming.newest)
 
     def apply(self, inserts: object = None, deletes: object = None) -> None:
-        """A changelog's slide: rows that go (they must be inside) and rows that come.
+        """A changelog's slide: rows that go and rows that come.
 
-        A delete of a row that is not inside is refused, and nothing changes.
+        A row is what the columns of the first batch say of it (NULL equals NULL, -0.0 equals 0.0).
+        A delete takes back one equal row that is inside, the oldest, or one of these inserts. If
+        there is none, an error names the row and nothing changes. With retain=False no rows are
+        there to compare: deletes are trusted, and only those that leave impossible sums (a negative
+        count or variance) are refused.
         """
         with self._writing:
-            parts = [None if p is None else open_table(p, "batch") for p in (deletes, inserts)]
-            filled = [part for part in parts if part is not None and part.rows]
+            gone, came = (None if p is None else open_table(p, "batch") for p in (deletes, inserts))
+            filled = [part for part in (gone, came) if part is not None and part.rows]
             if not filled:
                 return
             core = self._core or self._begun_by(filled[-1])
-            going, coming = (
-                None if part is None or not part.rows else read_batch(part, core.schema, newest)
-                for part, newest in zip(parts, (None, self._newest), strict=True)
-            )
+            coming, deleted = None, None
+            if came is not None and came.rows:
+                coming = read_batch(came, core.schema, self._newest)
             with self._state:
-                self._exchange(core, going, coming)
+                if gone is not None and gone.rows:
+                    going = read_batch(gone, replace(core.schema, order_by=None))
+                    deleted = find_deleted(core, going, coming, gone.where)
+                self._exchange(core, deleted, coming)
 
-    def _exchange(self, core: Core, going: Incoming | None, coming: Incoming | None) -> None:
+    def _exchange(self, core: Core, deleted: Deleted | None, coming: Incoming | None) -> None:
         """Whatever is refused is refused before the first row moves."""
-        places = None if going is None else core.places(going)
         deltas, newest = None, self._newest
+        if coming is not None and deleted is not None:
+            coming = coming.take(np.delete(np.arange(coming.table.rows), deleted.undone))
         if coming is not None:
             core.refuse_too_many(coming.table.rows)
             self._accommodate(core, coming)
@@ -173,8 +183,8 @@ class Engine(Asking):
             if self._registered.keep_to_the_limit(core):
                 signed = core.signed(coming)
             block = core.block(coming, signed)
-        if going is not None:
-            deltas = core.leave(going, places)
+        if deleted is not None and deleted.going.table.rows:
+            deltas = core.leave(deleted.going, deleted.places)
         if coming is not None:
             newest = coming.newest
             deltas = core.enter(coming, signed, block, deltas)

@@ -47,9 +47,8 @@ class Incoming:
     newest: int | None
     late: int
 
-    def tail(self, count: int) -> Incoming:
-        """The last ``count`` rows."""
-        rows = slice(self.table.rows - count, self.table.rows)
+    def take(self, rows: Rows) -> Incoming:
+        """Some of the rows."""
         return Incoming(
             self.table.take(rows),
             tuple(_take(one, rows) for one in self.measures),

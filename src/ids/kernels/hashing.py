@@ -12,7 +12,7 @@ from numba import njit
 
 from ids.kernels.compiling import compiled
 
-__all__ = ["START", "hash_texts", "hash_words", "ordinals"]
+__all__ = ["START", "hash_texts", "hash_words", "ordinals", "places_among"]
 
 START = 42  # what Spark starts from, hence what NULL alone hashes to
 
@@ -131,3 +131,33 @@ def ordinals(hashes, out):
             slot = (slot + np.uint64(1)) & mask
         out[i] = 0 if row[slot] < 0 else out[row[slot]] + 1
         row[slot] = i
+
+
+@compiled()
+def places_among(hashes, wanted):
+    """Where hashes stand that are among those wanted, int64[k] ascending.
+
+    hashes, wanted  int64[n], int64[m]
+
+    O(n + m) expected: a table of open addresses, a quarter full. Twin: ``np.isin``.
+    """
+    size = 1
+    while size < 4 * len(wanted):
+        size *= 2
+    mask = np.uint64(size - 1)
+    row = np.full(size, -1, np.int64)  # a row of each hash that is wanted
+    for i in range(len(wanted)):
+        slot = np.uint64(wanted[i]) & mask
+        while row[slot] >= 0 and wanted[row[slot]] != wanted[i]:
+            slot = (slot + np.uint64(1)) & mask
+        row[slot] = i
+    out = np.empty(len(hashes), np.int64)
+    count = 0
+    for i in range(len(hashes)):
+        slot = np.uint64(hashes[i]) & mask
+        while row[slot] >= 0 and wanted[row[slot]] != hashes[i]:
+            slot = (slot + np.uint64(1)) & mask
+        if row[slot] >= 0:
+            out[count] = i
+            count += 1
+    return out[:count].copy()

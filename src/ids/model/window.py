@@ -112,4 +112,8 @@ class TimeWindow:
 
 @dataclass(frozen=True, slots=True)
 class Changelog:
-    """No window of our own: an upstream says which rows come and which go."""
+    """No window of our own: an upstream says which rows come and which go (``Engine.apply``).
+
+    The engine keeps the rows inside, to refuse the deletion of one that was never there; with
+    retain=False it keeps sums alone and trusts the upstream.
+    """

@@ -21,6 +21,8 @@ TAG = "tag"
 TIME = "time"
 _FEW_WORDS = 1024
 
+Places = npt.NDArray[np.int64]
+
 
 class Retained:
     """Rows in window order; text columns share one growing dictionary each."""
@@ -161,30 +163,36 @@ class Retained:
             words = self._spelled[name] = np.array([*codes], dtype=object)
         return words
 
-    def find(self, table: Table) -> npt.NDArray[np.int64] | None:
-        """Places of rows equal to these, each taken once, oldest first; None if one is missing."""
-        if not table.rows:
-            return np.zeros(0, np.int64)
-        if not len(self):
-            return None
-        wanted, inside = {}, {}
+    def typed(self, table: Table) -> tuple[Table, Places]:
+        """Rows in the number types of those inside, and which of them these types can hold."""
+        columns, held = dict(table.columns), np.ones(table.rows, np.bool_)
         for name, kind in self.kinds.items():
             column = table.columns[name]
-            held = self.rows[f"value {name}"]
+            if kind is Kind.NUMBER and len(self):
+                values, exact = _as_type(column.values, self.rows[f"value {name}"].dtype)
+                held &= exact if column.valid is None else exact | ~column.valid
+                columns[name] = ColumnData(kind, values, column.valid)
+        return Table(columns, table.rows), np.flatnonzero(held)
+
+    def find(self, table: Table, among: Places) -> Places:
+        """Where rows equal to these stand, each place given once, oldest first; -1: nowhere.
+
+        Only the places ``among`` are looked at. NULL equals NULL, NaN equals NaN, -0.0 equals 0.0.
+        """
+        if not len(among) or not table.rows:
+            return np.full(table.rows, -1, np.int64)
+        wanted, inside = [], []
+        for name, kind in self.kinds.items():
+            column = table.columns[name]
             values = column.values
             if kind is Kind.TEXT:
                 values = self._coded(name, column, learn=False)
             valid = np.ones(table.rows, np.bool_) if column.valid is None else column.valid
-            same, other = _as_type(values, held.dtype)
-            if bool(other[valid].any()):
-                return None
-            wanted[name] = (same, valid)
-            inside[name] = (held, self.rows[f"valid {name}"].astype(np.bool_, copy=False))
-        keys = _keys(wanted)
-        head = _keys({n: (v[: len(keys)], w[: len(keys)]) for n, (v, w) in inside.items()})
-        if np.array_equal(head, keys):
-            return np.arange(len(keys))
-        return _match(_keys(inside), keys)
+            wanted.append((values, valid))
+            there = self.rows[f"valid {name}"][among].astype(np.bool_, copy=False)
+            inside.append((self.rows[f"value {name}"][among], there))
+        places = _match(_keys(inside), _keys(wanted))
+        return np.where(places < 0, -1, among[places])
 
     def dictionaries(self) -> dict[str, list[str]]:
         """The text columns' values, in code order."""
@@ -206,37 +214,39 @@ def _doubles(values: Array, valid: Array | None) -> bool:
 
 
 def _as_type(values: Array, dtype: np.dtype[np.generic]) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """The values in another type, and which of them it cannot hold."""
+    """The values in another type, and which of them it holds exactly."""
     if values.dtype == dtype:
-        return values, np.zeros(len(values), np.bool_)
+        return values, np.ones(len(values), np.bool_)
     with np.errstate(invalid="ignore"):
         same = values.astype(dtype)
-        return same, same.astype(values.dtype) != values
+        return same, same.astype(values.dtype) == values
 
 
-def _keys(columns: Mapping[str, tuple[Array, npt.NDArray[np.bool_]]]) -> npt.NDArray[np.void]:
+def _keys(columns: Sequence[tuple[Array, npt.NDArray[np.bool_]]]) -> npt.NDArray[np.void]:
     """Each row as one opaque key: equal rows are equal bytes (a NULL's value reads 0)."""
     parts = []
-    for values, valid in columns.values():
+    for values, valid in columns:
         # adding 0 makes one zero of -0.0 and 0.0
         clean = np.where(valid, values, values.dtype.type(0)) + values.dtype.type(0)
+        if clean.dtype.kind == "f":
+            clean[np.isnan(clean)] = np.nan  # of one kind
         parts.append(np.ascontiguousarray(clean).view(np.uint8).reshape(len(values), -1))
         parts.append(valid.view(np.uint8).reshape(len(values), 1))
     rows = np.ascontiguousarray(np.concatenate(parts, axis=1))
     return rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
 
 
-def _match(
-    inside: npt.NDArray[np.void], wanted: npt.NDArray[np.void]
-) -> npt.NDArray[np.int64] | None:
-    """The k-th copy of a wanted key takes the k-th place inside that holds it."""
+def _match(inside: npt.NDArray[np.void], wanted: npt.NDArray[np.void]) -> Places:
+    """The k-th copy of a wanted key takes the k-th place inside that holds it, or -1."""
     order = np.argsort(inside, kind="stable")
     ordered = inside[order]
     rank = np.argsort(wanted, kind="stable")
     asked = wanted[rank]
     first = np.searchsorted(asked, asked, side="left")
     place = np.searchsorted(ordered, asked, side="left") + (np.arange(len(asked)) - first)
-    inside_range = place < len(ordered)
-    if not inside_range.all() or not np.array_equal(ordered[place], asked):
-        return None
-    return order[place].astype(np.int64)
+    there = place < len(ordered)
+    place = np.minimum(place, len(ordered) - 1)
+    equal = there & (ordered[place] == asked)
+    found = np.full(len(wanted), -1, np.int64)
+    found[rank[equal]] = order[place[equal]]
+    return found

@@ -86,6 +86,19 @@ class Sliding:
         """Keep only the marked live rows."""
         self.replace({name: self[name][mask] for name in self._arrays})
 
+    def remove(self, places: npt.NDArray[np.int64]) -> None:
+        """Drop the rows at these places; rows from the tail move there, so order is lost.
+
+        O(places).
+        """
+        last = len(self) - len(places)
+        stays = np.ones(len(places), np.bool_)
+        stays[places[places >= last] - last] = False
+        holes, moved = places[places < last], last + np.flatnonzero(stays)
+        for name in self._arrays:
+            self[name][holes] = self[name][moved]
+        self._tail -= len(places)
+
     def put(self, name: str, values: Array) -> None:
         """One column's live rows anew; its type and width may change."""
         held = self._arrays.get(name)

@@ -36,7 +36,7 @@ def rows_around(base: float) -> dict[str, Any]:
 @st.composite
 def batches(draw: st.DrawFn) -> dict[str, Any]:
     base = draw(st.sampled_from([0.0, 1e9, 1e12, -1e15]))
-    spread = st.floats(-1e-3, 1e-3) | st.floats(-1e3, 1e3)
+    spread = st.floats(-1e-3, 1e-3) | st.floats(-1e3, 1e3) | st.just(1e200)
     rows = draw(
         st.lists(
             st.tuples(st.none() | spread, st.sampled_from("ab"), st.integers(0, 2)),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ids.engine.answering import answer, moments_of, window_alone
+from ids.engine.answering import Triple, answer, moments_of, window_alone
 from ids.engine.core import Core
+from ids.engine.rescaling import answer_rounded
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate
-from ids.games import Game
 from ids.model.expression import Expression, columns_of
 from ids.model.query import Approximate
 from ids.model.sampling import Sampling
@@ -18,7 +18,6 @@ from ids.predicates.deciding import decide
 from ids.predicates.truth import holds, kleene
 from ids.predicates.vector import Kleene
 from ids.state.sample import Drawing
-from ids.state.summaries import Summaries
 
 __all__ = ["estimate_drawn", "parts_of"]
 
@@ -38,7 +37,8 @@ def estimate_drawn(
     member = drawing.plays & _held(condition, drawing.rows)
     open_ = _open_parts(condition, drawing)
     if _all_drawn(drawing, open_):
-        return _exact(summaries, game, drawing.value[member])
+        exact = _exact(core, question, drawing.value[member])
+        return Estimates(*(np.array([each]) for each in (*exact, 0.0, 0.0)))
     exponent = summaries.scale.exponent
     value = np.ldexp(drawing.value, -exponent)
     low, high = np.ldexp([drawing.low, drawing.high], -exponent)
@@ -84,12 +84,15 @@ def _all_drawn(drawing: Drawing, open_: Bools) -> bool:
     return not drawing.replacement and bool(every[open_].all())
 
 
-def _exact(summaries: Summaries, game: Game, members: npt.NDArray[np.float64]) -> Estimates:
+def _exact(core: Core, question: Question, members: npt.NDArray[np.float64]) -> Triple:
     """The answer for these values, in the steps of any exact answer."""
-    everyone = np.zeros(len(members), np.uint32)
+    game, number, path, _ = question
+    if number in core.rounded:
+        assert path.condition is not None
+        return answer_rounded(core, number, game, path.condition)
+    summaries, everyone = core.measures[number], np.zeros(len(members), np.uint32)
     own = summaries.tally(1, everyone, summaries.cut(members), np.zeros(0, np.bool_), 1)
-    found = answer(summaries, own, 0, game)
-    return Estimates(*(np.array([each]) for each in (*found, 0.0, 0.0)))
+    return answer(summaries, own, 0, game)
 
 
 def _rows_of(open_: Bools, drawn: Drawn) -> Drawn:

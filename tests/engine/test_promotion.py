@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Thread
 from time import sleep
 
 import numpy as np
@@ -163,14 +164,56 @@ def test_a_restored_engine_knows_what_it_promoted(tmp_path: Path) -> None:
     assert restored.attribute("AVG", "k = 7").mechanism == "marginal", "its second question"
 
 
-def test_promotion_waits_while_a_slide_is_on_its_way() -> None:
-    engine, _ = engines(threshold=1)
-    from threading import Thread
-
-    asked = []
+def asked_meanwhile(engine: ids.Engine, times: int) -> list[ids.Attribution]:
+    """Questions from another thread, put while this one is about to write."""
+    found: list[ids.Attribution] = []
+    thread = Thread(
+        target=lambda: found.extend(engine.attribute("AVG", ASKED) for _ in range(times))
+    )
     with engine._writing:
-        thread = Thread(target=lambda: asked.append(engine.attribute("AVG", ASKED)))
         thread.start()
-        thread.join(60)
-    assert asked[0].mechanism == "scan"
+        thread.join()
+    return found
+
+
+def test_questions_count_while_a_slide_is_on_its_way_and_promote_behind_it() -> None:
+    engine, plain = engines(threshold=3)
+    assert [a.mechanism for a in asked_meanwhile(engine, 3)] == ["scan"] * 3
     assert not engine.promoted
+    feed(engine, plain, 2, 10)
+    assert len(engine.promoted) == 1
+    found = engine.attribute("AVG", ASKED)
+    assert found.mechanism == "marginal"
+    assert found[:3] == plain.attribute("AVG", ASKED)[:3]
+
+
+def test_questions_that_were_counted_meanwhile_promote_with_the_next_one() -> None:
+    engine, _ = engines(threshold=3)
+    asked_meanwhile(engine, 2)
+    assert engine.attribute("AVG", ASKED).why == "this question promoted it"
+    engine, _ = engines(threshold=2)
+    asked_meanwhile(engine, 2)
+    other = engine.attribute("AVG", "k = 7")
+    assert (other.mechanism, "promoted" in other.why) == ("scan", False)
+    assert len(engine.promoted) == 1
+
+
+def test_a_busy_writer_rebuilds_and_demotes_behind_its_slides() -> None:
+    engine, plain = engines(threshold=1, bootstrap="sample", rebuild_after=1e-3, stale=2)
+    with engine._writing:  # the timer finds the writer busy
+        asked_meanwhile(engine, 1)
+        feed(engine, plain, 2, 10)
+        assert len(engine.promoted) == 1
+        assert not engine.predicates.keys() & engine.promoted.keys()
+        promoter = engine._promoter
+        assert promoter is not None
+        while not promoter._overdue:
+            sleep(0.001)
+        feed(engine, plain, 3, 10)
+        assert "promoted_1" in engine.predicates
+        thread = Thread(target=lambda: [engine.attribute("AVG", "k = 7") for _ in range(3)])
+        thread.start()
+        thread.join()
+        feed(engine, plain, 4, 10)
+        assert [*engine.promoted.values()] == ["k = 7"]
+    assert engine.attribute("AVG", ASKED)[:3] == plain.attribute("AVG", ASKED)[:3]

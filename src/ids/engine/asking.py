@@ -81,18 +81,19 @@ class Asking:
         return found._replace(why="this question promoted it", estimated=rebuilt, touched=rebuilt)
 
     def _promote(self, asked: Wording) -> int:
-        """Let the promoter know of a question; not while a slide is on its way."""
+        """Let the promoter count a question; what follows waits while a slide is on its way."""
         promoter, core = self._promoter, self._core
         if promoter is None or core is None or asked[2] is not None:
             return 0
         question = self._questions.planned(core, asked)
-        if not self._writing.acquire(blocking=False):
-            return 0
+        offers = self._questions.offers(core, question)
+        touched = choose_offer(offers).touched if offers else 0
+        free = self._writing.acquire(blocking=False)
         try:
-            offers = self._questions.offers(core, question)
-            return promoter.ask(core, question, choose_offer(offers).touched if offers else 0)
+            return promoter.ask(core, question, touched, may_change=free)
         finally:
-            self._writing.release()
+            if free:
+                self._writing.release()
 
     def explain(
         self, aggregate: str, predicate: str, *, sample: int | None = None, confidence: float = 0.95

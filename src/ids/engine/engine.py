@@ -196,6 +196,8 @@ class Engine(Asking):
         core.commit(deltas, expiring(self.window, core, newest))
         ease(core)
         self._settle_misfits(core)
+        if self._promoter is not None:
+            self._promoter.catch_up(core)
         self._questions.slid()
 
     def advance(self, to: int) -> None:

@@ -23,7 +23,11 @@ _DEAR = 4.0
 
 
 class Promoter:
-    """Which conditions are promoted, under which names; ``policy`` decides, this does."""
+    """Which conditions are promoted, under which names; ``policy`` decides, this does.
+
+    Every question is counted at once. The predicates change only when no slide is on its way: with
+    the question, or else behind the slide (``catch_up``).
+    """
 
     def __init__(
         self, promotion: Promotion, registrations: Registrations, rebuild: Callable[[], object]
@@ -35,29 +39,51 @@ class Promoter:
         self._registrations = registrations
         self._rebuild = rebuild
         self._serial = 0
+        self._due: dict[str, tuple[Expression, float]] = {}  # conditions and weights, by key
+        self._overdue = False  # the exact rebuild
 
-    def ask(self, core: Core, question: Question, touched: int) -> int:
+    def ask(self, core: Core, question: Question, touched: int, *, may_change: bool) -> int:
         """A question came that would look at ``touched`` rows: rows looked at for a promotion.
 
         A promotion answers the question that caused it, so it costs no look at a row more than
-        the scan it replaces.
+        the scan it replaces. Where the predicates must stay as they are, the question is counted.
         """
-        for key in self.policy.stale():
-            self._demote(core, key)
+        if may_change:
+            self._demote_stale(core)
         for key in self._used(question.path):
             self.policy.ask(key, self.weights[key])
-        if question.path.mechanism != "rows":
-            return 0
-        key, weight = question.path.key, min(1.0, _DEAR * touched / max(1, core.rows))
-        verdict = self.policy.ask(key, weight)
-        if verdict is None or not self._registrations.has_room(core):
-            return 0
-        self.weights[key] = weight
-        if verdict.demoted is not None:
-            self._demote(core, verdict.demoted)
-        condition = question.path.condition
-        assert condition is not None
-        return self._promote(core, key, condition)
+        path = question.path
+        if path.mechanism == "rows":
+            weight = min(1.0, _DEAR * touched / max(1, core.rows))
+            if self.policy.ask(path.key, weight) is not None:
+                assert path.condition is not None
+                self._due[path.key] = path.condition, weight
+        return self._promote_due(core).get(path.key, 0) if may_change else 0
+
+    def catch_up(self, core: Core) -> None:
+        """Behind a slide: what questions and the clock asked for while it was on its way."""
+        if self._overdue:
+            self.settle(core)
+        self._demote_stale(core)
+        self._promote_due(core)
+
+    def _demote_stale(self, core: Core) -> None:
+        for key in self.policy.stale():
+            self._demote(core, key)
+
+    def _promote_due(self, core: Core) -> dict[str, int]:
+        """Promote what still deserves it; the rows looked at for each."""
+        due, self._due = self._due, {}
+        looked_at = {}
+        for key, (condition, weight) in due.items():
+            verdict = self.policy.verdict(key)
+            if verdict is None or not self._registrations.has_room(core):
+                continue
+            if verdict.demoted is not None:
+                self._demote(core, verdict.demoted)
+            self.weights[key] = weight
+            looked_at[key] = self._promote(core, key, condition)
+        return looked_at
 
     def _used(self, path: Path) -> list[str]:
         """The promoted conditions that answer a question."""
@@ -72,7 +98,7 @@ class Promoter:
             core.provisional[name] = Provisional(name, key, condition, core)
             self._registrations.changed()
             if self.promotion.rebuild_after <= TIMEOUT_MAX:  # else only when asked to
-                timer = Timer(self.promotion.rebuild_after, self._rebuild)
+                timer = Timer(self.promotion.rebuild_after, self._rebuild_when_due)
                 timer.daemon = True
                 timer.start()
         else:
@@ -90,8 +116,14 @@ class Promoter:
         with suppress(UnknownNameError):
             self._registrations.dismiss(core, name)
 
+    def _rebuild_when_due(self) -> None:
+        """Rebuild as soon as no slide is on its way; a busy writer does it behind its own."""
+        self._overdue = True
+        self._rebuild()
+
     def settle(self, core: Core) -> list[str]:
         """Count every provisional predicate exactly; their names."""
+        self._overdue = False
         settled = list(core.provisional.values())
         core.provisional.clear()
         for one in settled:

@@ -45,13 +45,17 @@ class Policy:
         self._observe(key, weight)
         if key in self.promoted:
             self.promoted[key] = self._now(self.promotion.stale)
-            return None
-        if self._frequency[key] < self.promotion.threshold or not self.promotion.most:
+        return self.verdict(key)
+
+    def verdict(self, key: str) -> Verdict | None:
+        """Whether a condition should be promoted, as far as it was asked about by now."""
+        frequency = self._frequency.get(key, 0.0)
+        if key in self.promoted or frequency < self.promotion.threshold or not self.promotion.most:
             return None
         if len(self.promoted) < self.promotion.most:
             return Verdict(None)
         coldest = min(self.promoted, key=lambda one: self._frequency.get(one, 0.0))
-        clearly = self._frequency[key] >= self._frequency.get(coldest, 0.0) + _CLEARLY
+        clearly = frequency >= self._frequency.get(coldest, 0.0) + _CLEARLY
         return Verdict(coldest) if self.promotion.replaces and clearly else None
 
     def promote(self, key: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 
 from ids.errors import ScriptError
 
@@ -20,6 +22,7 @@ _UNITS = {
     "week": 604_800_000_000,
 }
 _SPOKEN = [unit for unit in _UNITS if unit != "week"]
+_LONGEST = 2**62
 
 
 def microseconds(span: str | timedelta | int, unit: str | None = None) -> int:
@@ -28,8 +31,19 @@ def microseconds(span: str | timedelta | int, unit: str | None = None) -> int:
     >>> microseconds("10 minutes"), microseconds("1.5", "HOUR"), microseconds("1 day 2 hours")
     (600000000, 5400000000, 93600000000)
     """
+    found = _microseconds(span, unit)
+    if not -_LONGEST < found < _LONGEST:
+        said = span if unit is None else f"{span} {unit}"
+        raise ScriptError(
+            f"a span of time out of range: {str(said)[:40]!r}",
+            hint=f"choose one of at most {_LONGEST // _UNITS['day']:,} days",
+        )
+    return found
+
+
+def _microseconds(span: str | timedelta | int, unit: str | None) -> int:
     if isinstance(span, timedelta):
-        return round(span / timedelta(microseconds=1))
+        return span // timedelta(microseconds=1)
     if isinstance(span, int):
         return span * (_factor(unit) if unit else 1)
     if unit is not None:
@@ -62,10 +76,11 @@ def _factor(unit: str) -> int:
 def _whole(number: str, unit: str) -> int:
     factor = _factor(unit)
     try:
-        exact = float(number.strip()) * factor
-    except ValueError:
+        # a Fraction, since 1.1 hours are 66 minutes, but no double is 1.1
+        exact = Fraction(Decimal(number.strip())) * factor
+    except (InvalidOperation, ValueError, OverflowError):
         raise ScriptError(f"not a number: {number!r}", hint="write it as '10' MINUTE") from None
-    if not abs(exact) < 2**62 or exact != int(exact):
+    if exact.denominator != 1:
         raise ScriptError(f"'{number}' {unit} is not a whole number of microseconds")
     return int(exact)
 

@@ -1,0 +1,69 @@
+"""Spans of time are exact: a decimal number of any unit, in whole microseconds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ids.errors import ScriptError
+from ids.language import parse
+from ids.model.query import Select
+from ids.model.window import TimeWindow, microseconds
+
+UNITS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 10**3,
+    "SECOND": 10**6,
+    "MINUTE": 60 * 10**6,
+    "HOUR": 3600 * 10**6,
+    "DAY": 24 * 3600 * 10**6,
+    "WEEK": 7 * 24 * 3600 * 10**6,
+}
+
+
+@given(digits=st.integers(0, 10**19), places=st.integers(0, 12), unit=st.sampled_from([*UNITS]))
+@example(digits=11, places=1, unit="HOUR")
+@example(digits=2**53 + 1, places=0, unit="MICROSECOND")
+@example(digits=2**62 - 1, places=0, unit="MICROSECOND")
+@example(digits=2**62, places=0, unit="MICROSECOND")
+@example(digits=1, places=7, unit="SECOND")
+def test_a_span_is_exact_and_only_fractions_of_a_microsecond_are_refused(
+    digits: int, places: int, unit: str
+) -> None:
+    padded = f"{digits:0{places + 1}d}"
+    text = f"{padded[: len(padded) - places]}.{padded[len(padded) - places :]}".rstrip(".")
+    whole, rest = divmod(digits * UNITS[unit], 10**places)
+    if rest:
+        with pytest.raises(ScriptError, match="is not a whole number of microseconds"):
+            microseconds(text, unit)
+    elif whole >= 2**62:
+        with pytest.raises(ScriptError, match=r"out of range.*at most 53,375,995 days"):
+            microseconds(text, unit)
+    else:
+        assert microseconds(text, unit) == whole
+        assert microseconds(f"{text} {unit.lower()}s") == whole
+
+
+def test_a_window_of_a_script_is_exact_too() -> None:
+    def frame(duration: str) -> TimeWindow:
+        slide = f"PRECEDING SLIDE {duration}"
+        window = f"WINDOW w AS (ORDER BY t RANGE {duration} {slide})"
+        (select,) = parse(f"SELECT COUNT(*) FROM e {window} EMIT FINAL", ("COUNT",))
+        assert isinstance(select, Select)
+        assert isinstance(select.window.frame, TimeWindow)
+        return select.window.frame
+
+    assert frame("INTERVAL '1.1' HOUR").duration == 66 * 60 * 10**6
+    assert frame("INTERVAL 9007199254740993 MICROSECOND").duration == 9007199254740993
+    with pytest.raises(ScriptError, match=r"out of range: '1{40}' at line 1, column \d+; choose"):
+        frame(f"INTERVAL '{'1' * 5000}' WEEK")
+
+
+def test_a_timedelta_is_exact_too() -> None:
+    longest = timedelta(days=53_375_995, microseconds=1)
+    assert microseconds(longest) == 53_375_995 * UNITS["DAY"] + 1
+    with pytest.raises(ScriptError, match="out of range"):
+        microseconds(timedelta.max)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ids.errors import IdsError
 
 if TYPE_CHECKING:
+    __version__: str
     from ids import spark
     from ids.engine import Engine, sql
     from ids.model.attribution import Attribution
@@ -51,10 +52,28 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
 def __getattr__(name: str) -> Any:
     if name == "spark":
         return import_module("ids.spark")
+    if name == "__version__":
+        return _version()
     if name not in _HOMES:
         raise AttributeError(f"module 'ids' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found
+
+
+def _version() -> str:
+    """The version of the installed package; read on first use, for that takes milliseconds."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        found = globals()["__version__"] = version("ids-engine")
+    except PackageNotFoundError:
+        fact = "'ids' has no '__version__': the package ids-engine is not installed"
+        raise AttributeError(f"{fact}; install it, as in pip install .") from None
     return found

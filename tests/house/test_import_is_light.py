@@ -3,20 +3,50 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import version
 
-from tests.house.source import SRC
+import pytest
+
+import ids
+from tests.house.source import ROOT, SRC
 
 HEAVY = {"pyspark", "sqlglot", "numba", "llvmlite", "pandas", "polars", "duckdb", "typer", "rich"}
 
 
-def test_import_ids_brings_in_nothing_heavy() -> None:
+LISTED = "import ids, ids.spark, sys; dir(ids); dir(ids.spark); ids.__version__; "
+
+
+def printed(program: str) -> str:
+    """What a fresh Python prints."""
     done = subprocess.run(
-        [sys.executable, "-c", "import ids, sys; print(*sys.modules)"],
+        [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": str(SRC)},
         capture_output=True,
         text=True,
         check=True,
     )
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    return done.stdout
+
+
+@pytest.mark.parametrize("imported", ["import ids, sys; ", LISTED])
+def test_import_ids_brings_in_nothing_heavy(imported: str) -> None:
+    loaded = {name.partition(".")[0] for name in printed(imported + "print(*sys.modules)").split()}
     assert "ids" in loaded
     assert not HEAVY & loaded
+
+
+def test_import_ids_does_not_read_the_package_metadata() -> None:
+    assert "importlib.metadata" not in printed("import ids, sys; print(*sys.modules)").split()
+
+
+def test_dir_lists_every_public_name_before_its_first_use() -> None:
+    listed = printed("import ids; print(*dir(ids)); import ids.spark; print(*dir(ids.spark))")
+    of_ids, of_spark = listed.splitlines()
+    assert {*ids.__all__, "__version__"} <= set(of_ids.split())
+    assert set(ids.spark.__all__) <= set(of_spark.split())
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert ids.__version__ == project["version"] == version(project["name"])

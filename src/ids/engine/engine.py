@@ -18,6 +18,7 @@ from ids.engine.conditions import (
 )
 from ids.engine.core import Core, Words
 from ids.engine.deletes import Deleted, find_deleted
+from ids.engine.described import describe
 from ids.engine.expiry import expiring
 from ids.engine.first import first_core
 from ids.engine.incoming import Incoming, read_batch
@@ -60,6 +61,8 @@ class Engine(Asking):
     >>> engine.ingest({"region": ["EU", "US", "EU"], "ms": [10.0, 20.0, 60.0]})
     >>> engine.attribute("SUM", "eu").value, engine.rows
     (60.0, 2)
+    >>> engine
+    <ids.Engine CountWindow(2), value ms, 2 rows inside, predicates eu>
     """
 
     def __init__(
@@ -99,6 +102,11 @@ class Engine(Asking):
             self._promoter = Promoter(settings.promotion, self._registered, self.rebuild)
         self._writing = RLock()
         self._state = RLock()
+
+    def __repr__(self) -> str:
+        # no lock: a debugger may show an engine whose lock another, halted thread holds
+        rows = 0 if self._core is None else self._core.rows
+        return describe(self.window, self._settings.values, rows, self._registered.conditions)
 
     def register(self, name: str, condition: str) -> None:
         """Register a predicate; mid-stream the rows inside are divided by it, exactly."""

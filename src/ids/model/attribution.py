@@ -15,6 +15,9 @@ class Attribution(NamedTuple):
     rows in the window. ``why`` says what made the ``mechanism`` the one to choose, ``estimated``
     how many rows it expected to look at and ``touched`` how many it did. An estimate carries its
     standard error, and the size and the seed of the sample it came from.
+
+    >>> Attribution(82.5, 19.0, 63.5, "compositional", 0.0, 4, why="its parts are registered")
+    Attribution(value=82.5, share=19.0, lift=63.5, mechanism='compositional', n=4)
     """
 
     value: float
@@ -30,3 +33,10 @@ class Attribution(NamedTuple):
     standard_error: float = 0.0
     sample_size: int = 0
     seed: int | None = None
+
+    def __repr__(self) -> str:
+        bound = f"error={self.error!r}, confidence={self.confidence!r}, " if self.error else ""
+        return (
+            f"Attribution(value={self.value!r}, share={self.share!r}, lift={self.lift!r}, "
+            f"mechanism={self.mechanism!r}, {bound}n={self.n!r})"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -9,6 +10,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from ids.errors import StateError
 from ids.model.attribution import Attribution
@@ -63,6 +65,11 @@ class Running:
         self._checkpoint, self._session = checkpoint, session
         self._batches, self._kept, self._lock = batches, kept, lock
         self._stopped = False
+
+    def __repr__(self) -> str:
+        so_far = self.progress().totals
+        counts = ", ".join(f"{n:,} {what}" for what, n in asdict(so_far).items())
+        return f"<ids.spark stream, {self._phase()}: {counts}>"
 
     @property
     def active(self) -> bool:
@@ -138,9 +145,22 @@ class Running:
         self._batches.end()
         self._lock.close()
 
+    def _failure(self) -> BaseException | None:
+        if self._batches.failure is not None or self._stopped:
+            return self._batches.failure
+        return self.query.exception()
+
     def _raise_failure(self) -> None:
-        failure: BaseException | None = self._batches.failure
-        if failure is None and not self._stopped:
-            failure = self.query.exception()
+        failure = self._failure()
         if failure is not None:
             raise translate(failure) or failure from failure
+
+    def _phase(self) -> str:
+        try:
+            if self.active:
+                return "running"
+            if self._failure() is not None:
+                return "failed"
+        except (Py4JError, OSError):  # the session is gone, and its Java with it
+            return "cut off from Spark"
+        return "stopped" if self._stopped else "ended"

@@ -1,16 +1,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
 
 import ids.engine
 from ids.cli import story
 from ids.cli.app import invoke
+from ids.cli.story import FEWEST, MOST, Story
+from ids.workloads import synthetic
+from ids.workloads.catalogue import SEED
+from ids.workloads.requests import ENDPOINTS, REGIONS, TIERS
 from tests.cli import recount
+
+PLANTED = "region_eu AND tier_premium"
 
 
 def requests(rows: int) -> dict[str, object]:
@@ -24,8 +34,63 @@ def requests(rows: int) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("script", [story.listing(), story.compositions(), story.ranking()])
-def test_the_engine_answers_the_story_as_a_recount_does(script: str) -> None:
+def with_an_incident(rows: int, seed: int) -> dict[str, object]:
+    """Requests as the demo's workload has them, of other random numbers."""
+    rng = np.random.default_rng(seed)
+    drawn = {
+        name: rng.choice(np.array([*shares], object), rows, p=[*shares.values()])
+        for name, shares in (("region", REGIONS), ("tier", TIERS), ("endpoint", ENDPOINTS))
+    }
+    row = np.arange(rows)
+    first, end = synthetic.incident_rows(rows)
+    slow = (first <= row) & (row < end)
+    slow &= (drawn["region"] == "EU-West") & (drawn["tier"] == "premium")
+    latency = 40 * np.exp(rng.normal(0, 0.5, rows)) * np.where(slow, 4, 1)
+    return {"event_time": (row * 50).astype("M8[ms]"), "latency": latency, **drawn}
+
+
+def blamed(rows: int, events: object) -> list[str]:
+    """The candidates by what they account for, as the demo ranks them."""
+    (answer,) = ids.engine.run_script(Story(rows).ranking(), {"server_events": events})
+    calm, worst = story.incident(answer.table)
+    changes = story.ranked(answer.table, calm, worst)
+    assert f"{changes[0].predicate} accounts for it" in story.verdict(
+        answer.table, calm, worst, changes
+    )
+    return [change.predicate for change in changes]
+
+
+@settings(max_examples=10)
+@given(rows=st.integers(FEWEST, 60_000), seed=st.integers(0, 2**32))
+@example(rows=FEWEST, seed=1)
+@example(rows=1_000_000, seed=1)
+def test_the_story_blames_the_planted_predicate_however_many_rows(rows: int, seed: int) -> None:
+    assert blamed(rows, with_an_incident(rows, seed))[0] == PLANTED
+
+
+def test_the_demos_own_events_blame_the_planted_predicate_at_any_size(spark: SparkSession) -> None:
+    for rows in (FEWEST, 33_333, 500_000):
+        events = synthetic.events(spark, rows, SEED).orderBy("event_time").toArrow()
+        assert blamed(rows, events)[0] == PLANTED, rows
+
+
+@pytest.mark.parametrize("rows", [-1, 0, 1, FEWEST - 1, MOST + 1])
+def test_a_size_without_a_story_is_refused_with_the_sizes_that_have_one(
+    rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["demo", "--rows", str(rows), "--out", str(tmp_path / "demo")]) == 2
+    told = capsys.readouterr().err
+    remedy = f"give {FEWEST:,} or more" if rows < FEWEST else f"give {MOST:,} or fewer"
+    assert told.startswith(f"error: --rows: {rows:,} requests are too ")
+    assert remedy in told and told.count("\n") == 1
+    assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.parametrize("of", [Story.listing, Story.compositions, Story.ranking])
+def test_the_engine_answers_the_story_as_a_recount_does(
+    of: Callable[[Story], str],
+) -> None:
+    script = of(Story(200_000))
     tables = {"server_events": requests(13_000)}
     (answer,) = ids.engine.run_script(script, tables)
     (expected,) = recount.run_script(script, tables)
@@ -40,12 +105,12 @@ def test_the_demo_finds_the_planted_predicate_and_can_be_run_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: object
 ) -> None:
     for _ in range(2):
-        assert invoke(["demo", "--rows", "60000", "--out", str(tmp_path / "demo")]) == 0
+        assert invoke(["demo", "--rows", str(FEWEST), "--out", str(tmp_path / "demo")]) == 0
         captured = capsys.readouterr()
         text = " ".join(captured.out.split())
-        assert "region_eu AND tier_premium accounts for it" in text
+        assert f"{PLANTED} accounts for it" in text
         assert re.search(r"AVG\(latency\) went from 4\d\.\d to \d\d\.\d ms", text)
-        assert "60,000 rows" in captured.err and "0 late" in captured.err
+        assert f"{FEWEST:,} rows" in captured.err and "0 late" in captured.err
     assert sorted(path.name for path in (tmp_path / "demo").glob("*")) == [
         "attributions",
         "candidates.parquet",

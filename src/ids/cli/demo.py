@@ -10,21 +10,11 @@ import pyarrow.parquet as pq
 import typer
 from rich.console import Console
 
-from ids.cli.arguments import DebugOption, MasterOption, check_master
+from ids.cli.arguments import DebugOption, MasterOption, OptionError, check_master
 from ids.cli.following import Screen, follow
 from ids.cli.on_spark import Job, session_for, spark_bar
 from ids.cli.reporting import reporting
-from ids.cli.story import (
-    SLIDE,
-    WINDOW,
-    compositions,
-    incident,
-    listing,
-    ranked,
-    ranking,
-    ranking_table,
-    verdict,
-)
+from ids.cli.story import FEWEST, MOST, Story, incident, ranked, ranking_table, verdict
 from ids.cli.terminal import emit_table
 from ids.sink.target import check_directory
 
@@ -42,7 +32,7 @@ def demo(
         Path, typer.Option("--out", metavar="DIR", help="Where events and results are kept.")
     ] = Path("ids-demo"),
     rows: Annotated[
-        int, typer.Option("--rows", metavar="N", min=WINDOW, help="How many requests.")
+        int, typer.Option("--rows", metavar="N", help=f"How many requests; {FEWEST:,} or more.")
     ] = _ROWS,
     master: MasterOption = None,
     debug: DebugOption = False,
@@ -51,21 +41,31 @@ def demo(
 
     Stopped halfway, the next run goes on from there.
     """
+    _check_rows(rows)
     check_master(master)
+    story = Story(rows)
     with reporting(debug):
         check_directory(out)
         console = Console(highlight=False)
         console.print(
-            f"{rows:,} requests to a service in four regions. Every {SLIDE:,} of them, the last "
-            f"{WINDOW:,} are attributed exactly, on Spark, as they arrive.\n"
+            f"{rows:,} requests to a service in four regions. Every {story.slide:,} of them, the "
+            f"last {story.window:,} are attributed exactly, on Spark, as they arrive.\n"
         )
         session = session_for(Job({}, master=master, debug=debug))
         from ids.spark.failures import translated
 
         with translated():
             events = _generated(session, out, rows)
-            _stream(session, events, out, console)
-            _conclude(session, events, out, console)
+            _stream(session, story, events, out, console)
+            _conclude(session, story, events, out, console)
+
+
+def _check_rows(rows: int) -> None:
+    if rows < FEWEST:
+        fact = f"{rows:,} requests are too few to tell the incident from chance"
+        raise OptionError("--rows", f"{fact}; give {FEWEST:,} or more")
+    if rows > MOST:
+        raise OptionError("--rows", f"{rows:,} requests are too many; give {MOST:,} or fewer")
 
 
 def _generated(session: Any, out: Path, rows: int) -> Path:
@@ -85,7 +85,7 @@ def _generated(session: Any, out: Path, rows: int) -> Path:
     return events
 
 
-def _stream(session: Any, events: Path, out: Path, console: Console) -> None:
+def _stream(session: Any, story: Story, events: Path, out: Path, console: Console) -> None:
     """The first listing as a stream, a file at a time, on the screen and in Parquet."""
     from ids.spark.sources import read
     from ids.spark.streaming import start
@@ -102,7 +102,7 @@ def _stream(session: Any, events: Path, out: Path, console: Console) -> None:
                     screen.show(pq.read_table(part))
 
         return start(
-            listing(),
+            story.listing(),
             checkpoint=out / "checkpoint",
             output=f"{results}/",
             once=True,
@@ -117,7 +117,7 @@ def _stream(session: Any, events: Path, out: Path, console: Console) -> None:
         console.print(screen.drawn(console.width))
 
 
-def _conclude(session: Any, events: Path, out: Path, console: Console) -> None:
+def _conclude(session: Any, story: Story, events: Path, out: Path, console: Console) -> None:
     """The second listing and the candidates as batches, and what they say."""
     from ids.spark.script import sql
     from ids.spark.sinks import write
@@ -125,7 +125,10 @@ def _conclude(session: Any, events: Path, out: Path, console: Console) -> None:
 
     table = read(session, events)
     with spark_bar(session):
-        for name, script in (("compositions", compositions()), ("candidates", ranking())):
+        for name, script in (
+            ("compositions", story.compositions()),
+            ("candidates", story.ranking()),
+        ):
             write(sql(script, spark=session, server_events=table), out / f"{name}.parquet")
     candidates = pq.read_table(out / "candidates.parquet")
     calm, worst = incident(candidates)

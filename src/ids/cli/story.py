@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -9,26 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ids.cli.terminal import cells
+from ids.model.scale import MAX_ROWS
 
-__all__ = [
-    "SLIDE",
-    "WINDOW",
-    "Change",
-    "compositions",
-    "incident",
-    "listing",
-    "ranked",
-    "ranking",
-    "ranking_table",
-    "verdict",
-]
+__all__ = ["FEWEST", "MOST", "Change", "Story", "incident", "ranked", "ranking_table", "verdict"]
 
-WINDOW = 10_000
-SLIDE = 1_000
-_OVER = f"""FROM server_events
-WINDOW w AS (ORDER BY event_time ROWS {WINDOW} PRECEDING SLIDE {SLIDE} ROWS)
-EMIT CHANGES;
-"""
+FEWEST = 20_000  # of fewer rows so few are slow that chance may put another predicate first
+_EMITS = 200
+_SLIDES = 10  # in a window
+MOST = MAX_ROWS // _SLIDES * _EMITS
 _REGISTERED = """
 REGISTER PREDICATE region_eu AS (region = 'EU-West') ON server_events;
 REGISTER PREDICATE region_us AS (region = 'US-East') ON server_events;
@@ -61,35 +50,57 @@ class Change(NamedTuple):
     variance: float
 
 
-def listing() -> str:
-    """The first listing: two regions, what they would account for anyway, and what beyond."""
-    return f"""{_REGISTERED}
-SELECT
+@dataclass(frozen=True)
+class Story:
+    """The queries over a stream of so many rows.
+
+    The incident is the middle 4 % of the rows. The window is 5 % of them, so it holds all of the
+    incident once, whatever the number of rows, and has been full long before.
+    """
+
+    rows: int
+
+    @property
+    def slide(self) -> int:
+        """The rows between two emits."""
+        return self.rows // _EMITS
+
+    @property
+    def window(self) -> int:
+        """The rows in a full window."""
+        return self.slide * _SLIDES
+
+    def listing(self) -> str:
+        """The first listing: two regions, what they would account for anyway, and what beyond."""
+        return self._over("""
     SHAPLEY_ATTRIBUTE(AVG(latency), region_eu WITH (SHARE, LIFT)) AS eu_attribution,
-    SHAPLEY_ATTRIBUTE(AVG(latency), region_us WITH (SHARE, LIFT)) AS us_attribution
-{_OVER}"""
+    SHAPLEY_ATTRIBUTE(AVG(latency), region_us WITH (SHARE, LIFT)) AS us_attribution""")
 
-
-def compositions() -> str:
-    """The second listing: combinations of what is registered."""
-    return f"""{_REGISTERED}
-SELECT
+    def compositions(self) -> str:
+        """The second listing: combinations of what is registered."""
+        return self._over("""
     SHAPLEY_ATTRIBUTE(AVG(latency), region_eu AND tier_premium) AS eu_premium_attr,
     SHAPLEY_ATTRIBUTE(AVG(latency), region_eu AND NOT tier_premium) AS eu_basic_attr,
-    SHAPLEY_ATTRIBUTE(AVG(latency), region_eu OR region_us) AS eu_or_us_attr
-{_OVER}"""
+    SHAPLEY_ATTRIBUTE(AVG(latency), region_eu OR region_us) AS eu_or_us_attr""")
 
+    def ranking(self) -> str:
+        """A query that tells, for each candidate, what its part of the change is."""
+        items = ["AVG(latency) AS average", "VAR_POP(latency) AS variance"]
+        for i, predicate in enumerate(_CANDIDATES):
+            items += [
+                f"SHAPLEY_ATTRIBUTE(AVG(latency), {predicate} WITH (SHARE, LIFT)) AS average_{i}",
+                f"SHAPLEY_DELTA(VAR_POP(latency), {predicate}) AS variance_{i}",
+                f"SHAPLEY_ATTRIBUTE(COUNT(*), {predicate}) AS rows_{i}",
+            ]
+        return self._over(" " + ",\n    ".join(items))
 
-def ranking() -> str:
-    """A query that tells, for each candidate, what its part of the change is."""
-    items = ["AVG(latency) AS average", "VAR_POP(latency) AS variance"]
-    for i, predicate in enumerate(_CANDIDATES):
-        items += [
-            f"SHAPLEY_ATTRIBUTE(AVG(latency), {predicate} WITH (SHARE, LIFT)) AS average_{i}",
-            f"SHAPLEY_DELTA(VAR_POP(latency), {predicate}) AS variance_{i}",
-            f"SHAPLEY_ATTRIBUTE(COUNT(*), {predicate}) AS rows_{i}",
-        ]
-    return _REGISTERED + "SELECT " + ",\n    ".join(items) + f"\n{_OVER}"
+    def _over(self, items: str) -> str:
+        return f"""{_REGISTERED}
+SELECT{items}
+FROM server_events
+WINDOW w AS (ORDER BY event_time ROWS {self.window} PRECEDING SLIDE {self.slide} ROWS)
+EMIT CHANGES;
+"""
 
 
 def _numbers(table: pa.Table, column: str) -> npt.NDArray[np.float64]:
@@ -98,9 +109,14 @@ def _numbers(table: pa.Table, column: str) -> npt.NDArray[np.float64]:
 
 
 def incident(table: pa.Table) -> tuple[int, int]:
-    """The emit with the highest average, and the one a whole window earlier: no row is in both."""
-    worst = int(np.argmax(_numbers(table, "average")))
-    return max(0, worst - WINDOW // SLIDE), worst
+    """The emit a whole window before the highest average, and that of the highest average.
+
+    Both windows are full, because few rows may have a high average by chance, and because lifts
+    compare only between windows of as many rows. No row is in both.
+    """
+    first = 2 * _SLIDES - 1
+    worst = first + int(np.argmax(_numbers(table, "average")[first:]))
+    return worst - _SLIDES, worst
 
 
 def ranked(table: pa.Table, calm: int, worst: int) -> list[Change]:
@@ -129,11 +145,13 @@ def ranking_table(changes: list[Change]) -> pa.Table:
 def verdict(table: pa.Table, calm: int, worst: int, changes: list[Change]) -> str:
     """One paragraph: the predicate that accounts for the change, and by how much."""
     average, variance = _numbers(table, "average"), _numbers(table, "variance")
-    at = [text[11:19] for text in cells(table.column("emit_at"))]
+    emits = cells(table.column("emit_at"))
+    same_day = emits[calm][:10] == emits[worst][:10]
+    begin, end = (emits[i][11 if same_day else 0 : 19] for i in (calm, worst))
     first, second = changes[:2]
     part = first.rows / _numbers(table, "n")[worst]
     return (
-        f"Between {at[calm]} and {at[worst]} AVG(latency) went from {average[calm]:.1f} to "
+        f"Between {begin} and {end} AVG(latency) went from {average[calm]:.1f} to "
         f"{average[worst]:.1f} ms and VAR_POP(latency) from {variance[calm]:,.0f} to "
         f"{variance[worst]:,.0f} ms². {first.predicate} accounts for it: {part:.1%} of "
         f"the rows, yet its lift moved by {first.lift:+.1f} ms, further than that of any other "

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -67,3 +69,49 @@ def test_a_timedelta_is_exact_too() -> None:
     assert microseconds(longest) == 53_375_995 * UNITS["DAY"] + 1
     with pytest.raises(ScriptError, match="out of range"):
         microseconds(timedelta.max)
+
+
+SHORT = {"us": "MICROSECOND", "ms": "MILLISECOND", "s": "SECOND", "sec": "SECOND"}
+SHORT |= {"m": "MINUTE", "min": "MINUTE", "h": "HOUR", "d": "DAY", "w": "WEEK"}
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from([*SHORT])), min_size=1),
+    st.sampled_from(["", " ", ", "]),
+    st.sampled_from(["", " "]),
+)
+@example([(1, "h")], "", "")
+@example([(1, "h"), (30, "m")], "", "")
+@example([(250, "ms")], "", "")
+def test_units_may_be_short(parts: list[tuple[int, str]], between: str, within: str) -> None:
+    text = between.join(f"{number}{within}{unit}" for number, unit in parts)
+    whole = sum(number * UNITS[SHORT[unit]] for number, unit in parts)
+    assert microseconds(text) == whole
+    assert microseconds(f" {text} ") == microseconds(timedelta(microseconds=whole)) == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "soon", "10", "h", "1 h 5", "-1h", "1,500 ms", "1.2.3 s", "1H", "2M", "1 month", "1e3s"],
+)
+def test_what_is_no_span_of_time_is_refused_with_the_forms_that_are(text: str) -> None:
+    fact = "(not a span of time|unknown unit of time): .*|unknown unit of time '[A-Za-z]+'"
+    forms = "; write it as '10 seconds', '1h 30m' or '250ms'; the short units are w, d, h, m, s, ms"
+    with pytest.raises(ScriptError, match=f"^({fact}){forms}") as caught:
+        microseconds(text)
+    assert "timedelta" not in str(caught.value)  # a command line has none
+
+
+@pytest.mark.parametrize("given_", [True, 2.5, float("nan"), None, [5], b"1h"])
+def test_what_is_no_text_is_no_span_either(given_: Any) -> None:
+    with pytest.raises(ScriptError, match=r"not a span of time.*give a timedelta"):
+        TimeWindow(given_)
+    if given_ is not None:  # no slide
+        with pytest.raises(ScriptError, match="not a span of time"):
+            TimeWindow("1h", given_)
+
+
+def test_a_span_of_pandas_counts_its_nanoseconds() -> None:
+    assert microseconds(pd.Timedelta("1s250us")) == 1_000_250
+    with pytest.raises(ScriptError, match="not a whole number of microseconds"):
+        microseconds(pd.Timedelta("1s1ns"))

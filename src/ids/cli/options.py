@@ -56,7 +56,7 @@ LatenessOption = Annotated[
     typer.Option(
         "--lateness",
         metavar="SPAN",
-        help="By how much a row of a stream may be late, as in '10 seconds'; later ones are "
+        help="By how much a row of a stream may be late, as in '10 seconds' or 10s; later ones are "
         "dropped and counted. 0 by default.",
     ),
 ]

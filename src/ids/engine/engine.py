@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from threading import RLock
 
@@ -32,7 +31,7 @@ from ids.errors import ScriptError, StateError, in_script
 from ids.language import parse_predicate
 from ids.model.promotion import Promotion
 from ids.model.sampling import Sampling
-from ids.model.window import CountWindow, TimeWindow, microseconds
+from ids.model.window import CountWindow, Duration, TimeWindow, microseconds
 from ids.predicates.binding import bind_measure
 from ids.source import Source, open_table
 
@@ -71,11 +70,11 @@ class Engine(Asking):
         value: str | Iterable[str] = (),
         *,
         order_by: str | None = None,
-        lateness: str | timedelta | int = 0,
+        lateness: Duration = 0,
         retain: bool = True,
         degree: int = 2,
         atom_limit: int = 2**16,
-        intersections: Iterable[str] = (),
+        intersections: str | Iterable[str] = (),
         index: str | Iterable[str] = (),
         sampling: Sampling | None = None,
         promotion: Promotion | None = None,
@@ -83,7 +82,7 @@ class Engine(Asking):
         self._begin(
             Settings(
                 window, _texts(value), order_by, microseconds(lateness), retain, degree,
-                atom_limit, tuple(intersections), _texts(index), sampling, promotion,
+                atom_limit, _texts(intersections), _texts(index), sampling, promotion,
             )
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from ids.engine.continuous import run_select
 from ids.errors import ScriptError
 from ids.model.query import Explain, Register, Select, Statement
 from ids.model.rendering import render
-from ids.model.sampling import refuse_seed
+from ids.model.sampling import checked_seed
 from ids.plan import Schema, Step, Tables, explain, planned
 from ids.source import Source, open_table
 
@@ -61,7 +61,7 @@ def run_script(
     seed: int = 0,
 ) -> Iterator[Result]:
     """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
-    refuse_seed(seed)
+    seed = checked_seed(seed)
     sources = Tables(tables, open_table)
     found: dict[str, dict[int, str]] = {}
     for step in planned(script, lambda statement: _schema(sources.of(statement))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any
 
 from ids.errors import ScriptError
@@ -12,6 +13,7 @@ from ids.model.expression import Expression
 from ids.model.promotion import Promotion
 from ids.model.sampling import Sampling
 from ids.model.scale import MAX_DEGREE
+from ids.model.whole import as_whole, checked_count, checked_flag
 from ids.model.window import Changelog, CountWindow, TimeWindow
 
 __all__ = ["Settings", "Window"]
@@ -36,15 +38,29 @@ class Settings:
     promotion: Promotion | None = None
 
     def __post_init__(self) -> None:
+        self._refuse_kinds()
         if isinstance(self.window, TimeWindow) and self.order_by is None:
             raise ScriptError("a TimeWindow needs order_by, the column with the event time")
-        if not 0 <= self.degree <= MAX_DEGREE:
+        degree = as_whole(self.degree)
+        if degree is None or not 0 <= degree <= MAX_DEGREE:
             raise ScriptError(
-                f"degree {self.degree} is not kept", hint=f"choose one from 0 to {MAX_DEGREE}"
+                f"degree {self.degree!r} is not kept", hint=f"choose one from 0 to {MAX_DEGREE}"
             )
-        if self.lateness < 0 or self.atom_limit < 0:
-            raise ScriptError("lateness and atom_limit cannot be negative")
+        object.__setattr__(self, "degree", degree)
+        object.__setattr__(self, "atom_limit", checked_count("atom_limit", self.atom_limit))
+        object.__setattr__(self, "retain", checked_flag("retain", self.retain))
         self._refuse_what_needs_rows()
+
+    def _refuse_kinds(self) -> None:
+        """Arguments of another kind than what they are given for."""
+        if not isinstance(self.window, Window):
+            raise ScriptError(f"a window of {self.window!r}", hint=_window_meant(self.window))
+        if self.order_by is not None and not isinstance(self.order_by, str):
+            raise ScriptError(f"order_by={self.order_by!r}", hint="give the name of a column")
+        if self.sampling is not None and not isinstance(self.sampling, Sampling):
+            raise ScriptError(f"sampling={self.sampling!r}", hint="give ids.Sampling(size=1024)")
+        if self.promotion is not None and not isinstance(self.promotion, Promotion):
+            raise ScriptError(f"promotion={self.promotion!r}", hint="give ids.Promotion()")
 
     def _refuse_what_needs_rows(self) -> None:
         """What stands beside the summaries, where there is nothing for it to stand on."""
@@ -117,3 +133,12 @@ class Settings:
             sampling=None if facts["sampling"] is None else Sampling(**facts["sampling"]),
             promotion=None if facts["promotion"] is None else Promotion(**facts["promotion"]),
         )
+
+
+def _window_meant(given: object) -> str:
+    rows = as_whole(given)
+    if rows is not None and rows > 0:
+        return f"give ids.CountWindow({rows})"
+    if isinstance(given, str | timedelta):
+        return f"give ids.TimeWindow({given!r})"
+    return "give ids.CountWindow(1000), ids.TimeWindow('10 minutes') or ids.Changelog()"

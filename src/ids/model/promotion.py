@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ids.errors import ScriptError
+from ids.model.whole import as_whole, checked_count, checked_flag, is_number
 from ids.model.window import microseconds
 
 __all__ = ["Promotion", "Span"]
@@ -40,21 +41,25 @@ class Promotion:
     rebuild_after: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.most < 0 or self.threshold < 1:
-            raise ScriptError(
-                f"promotion of {self.most} predicates at {self.threshold} questions",
-                hint="promote 0 or more, at 1 question or more",
-            )
+        object.__setattr__(self, "most", checked_count("most", self.most))
+        object.__setattr__(self, "threshold", checked_count("threshold", self.threshold, 1))
+        object.__setattr__(self, "replaces", checked_flag("replaces", self.replaces))
         if self.bootstrap not in ("exact", "sample"):
             raise ScriptError(
                 f"unknown bootstrap {self.bootstrap!r}", hint="choose exact or sample"
             )
         for name in ("observation", "stale"):
-            span = getattr(self, name)
-            if isinstance(span, timedelta):  # as text, which a checkpoint can hold
-                object.__setattr__(self, name, f"{microseconds(span)} microseconds")
-            length = span if isinstance(span, int) else microseconds(span)
-            if length <= 0:
-                raise ScriptError(f"{name} of {span}", hint="choose more than nothing")
-        if not self.rebuild_after >= 0:
-            raise ScriptError("rebuild_after cannot be negative")
+            object.__setattr__(self, name, _checked_span(name, getattr(self, name)))
+        seconds = self.rebuild_after
+        if not is_number(seconds) or not seconds >= 0:
+            raise ScriptError(f"rebuild_after={seconds!r}", hint="give seconds, 0 or more")
+        object.__setattr__(self, "rebuild_after", float(seconds))
+
+
+def _checked_span(name: str, given: Span) -> int | str:
+    """A number of questions, or a span of time as text, which a checkpoint can hold."""
+    questions = as_whole(given)
+    length = microseconds(given) if questions is None else questions
+    if length < 1:
+        raise ScriptError(f"{name} of {given}", hint="choose more than nothing")
+    return given if isinstance(given, str) else length if questions else f"{length} microseconds"

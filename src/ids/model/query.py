@@ -8,7 +8,7 @@ from enum import Enum
 
 from ids.errors import Position
 from ids.model.expression import Expression
-from ids.model.sampling import refuse_confidence, refuse_size
+from ids.model.sampling import checked_size, refuse_confidence
 from ids.model.window import CountWindow, TimeWindow
 
 __all__ = [
@@ -60,8 +60,9 @@ class Approximate:
     at: Position | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        refuse_size(self.size, self.at)
+        object.__setattr__(self, "size", checked_size(self.size, self.at))
         refuse_confidence(self.confidence, self.at)
+        object.__setattr__(self, "confidence", float(self.confidence))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ids.errors import Position, ScriptError
+from ids.model.whole import as_whole, checked_count, checked_flag, is_number
 
 __all__ = [
     "BOUNDS",
     "Sampling",
+    "checked_seed",
+    "checked_size",
     "extremes_of",
     "refuse_confidence",
-    "refuse_seed",
-    "refuse_size",
 ]
 
 # Each is sharpened for sampling without replacement (Serfling) where that is how rows were drawn.
@@ -47,12 +48,14 @@ class Sampling:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "strata", _names(self.strata))
-        refuse_size(self.size)
-        refuse_seed(self.seed)
+        object.__setattr__(self, "size", checked_size(self.size))
+        object.__setattr__(self, "seed", checked_seed(self.seed))
+        for name in ("replacement", "control_variate"):
+            object.__setattr__(self, name, checked_flag(name, getattr(self, name)))
         if self.bound not in BOUNDS:
             raise ScriptError(f"unknown bound {self.bound!r}", hint=f"choose {' or '.join(BOUNDS)}")
-        if self.extremes is not None and self.extremes < 0:
-            raise ScriptError("extremes cannot be negative")
+        if self.extremes is not None:
+            object.__setattr__(self, "extremes", checked_count("extremes", self.extremes))
         if self.replacement and (self.strata or self.extremes):
             raise ScriptError(
                 "strata and extremes are kept without replacement", hint="leave replacement out"
@@ -66,30 +69,30 @@ class Sampling:
         return extremes_of(self.size) if self.extremes is None else self.extremes
 
 
-def refuse_size(size: int, at: Position | None = None) -> None:
-    """No sample has no rows, and none has more than can be drawn by."""
-    if not _whole(size) or not 1 <= size <= _LARGEST:
-        shown = f"{size:,}" if _whole(size) else repr(size)
+def checked_size(size: int, at: Position | None = None) -> int:
+    """The size of a sample: 1 to the most that can be drawn."""
+    whole = as_whole(size)
+    if whole is None or not 1 <= whole <= _LARGEST:
+        shown = repr(size) if whole is None else f"{whole:,}"
         raise ScriptError(f"a sample of {shown} rows", at, f"choose 1 to {_LARGEST:,}")
+    return whole
 
 
-def refuse_seed(seed: int) -> None:
-    """A seed is a whole number of 64 bits."""
-    if not _whole(seed) or not -(2**63) <= seed < 2**63:
+def checked_seed(seed: int) -> int:
+    """A seed: a whole number of 64 bits."""
+    whole = as_whole(seed)
+    if whole is None or not -(2**63) <= whole < 2**63:
         raise ScriptError(f"a seed of {seed!r}", hint="choose a whole number of 64 bits")
+    return whole
 
 
 def refuse_confidence(confidence: float, at: Position | None = None) -> None:
     """A bound that surely holds, or never, is none."""
-    number = isinstance(confidence, float | int) and not isinstance(confidence, bool)
+    number = is_number(confidence)
     if not number or not 0.0 < confidence < 1.0:
         shown = f"{confidence:g}" if number else repr(confidence)
         hint = "choose a number between 0 and 1, such as 0.95"
         raise ScriptError(f"a confidence of {shown}", at, hint)
-
-
-def _whole(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool)
 
 
 def extremes_of(size: int) -> int:

@@ -9,8 +9,9 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from ids.errors import ScriptError
+from ids.model.whole import as_whole
 
-__all__ = ["Changelog", "CountWindow", "TimeWindow", "microseconds", "span"]
+__all__ = ["Changelog", "CountWindow", "Duration", "TimeWindow", "microseconds", "span"]
 
 _UNITS = {
     "microsecond": 1,
@@ -21,38 +22,49 @@ _UNITS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
+# In lower case only: M might mean months.
+_SHORT = {
+    "us": "microsecond",
+    "ms": "millisecond",
+    "s": "second",
+    "sec": "second",
+    "m": "minute",
+    "min": "minute",
+    "h": "hour",
+    "d": "day",
+    "w": "week",
+}
 _SPOKEN = [unit for unit in _UNITS if unit != "week"]
+_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]+)[\s,]*", re.ASCII)
+_FORMS = "write it as '10 seconds', '1h 30m' or '250ms'; the short units are w, d, h, m, s, ms, us"
+_NAMES = "known: " + ", ".join(_UNITS)
 _LONGEST = 2**62
+_MICROSECOND = timedelta(microseconds=1)
+
+Duration = str | timedelta | int
 
 
-def microseconds(span: str | timedelta | int, unit: str | None = None) -> int:
-    """A span as whole microseconds; an int without a unit is microseconds already.
+def microseconds(span: Duration, unit: str | None = None) -> int:
+    """A span of time as whole microseconds; a number without a unit is microseconds already.
 
     >>> microseconds("10 minutes"), microseconds("1.5", "HOUR"), microseconds("1 day 2 hours")
     (600000000, 5400000000, 93600000000)
+    >>> microseconds("1h 30m"), microseconds("250ms"), microseconds("0.1s")
+    (5400000000, 250000, 100000)
     """
-    found = _microseconds(span, unit)
-    if not -_LONGEST < found < _LONGEST:
+    exact = _exact(span, unit)
+    shown = repr(span) if unit is None else f"'{span}' {unit}"
+    if exact.denominator != 1:
+        raise ScriptError(f"{shown} is not a whole number of microseconds")
+    if exact < 0:
+        raise ScriptError(f"a span of time cannot be negative: {shown}")
+    if exact >= _LONGEST:
         said = span if unit is None else f"{span} {unit}"
         raise ScriptError(
             f"a span of time out of range: {str(said)[:40]!r}",
             hint=f"choose one of at most {_LONGEST // _UNITS['day']:,} days",
         )
-    return found
-
-
-def _microseconds(span: str | timedelta | int, unit: str | None) -> int:
-    if isinstance(span, timedelta):
-        return span // timedelta(microseconds=1)
-    if isinstance(span, int):
-        return span * (_factor(unit) if unit else 1)
-    if unit is not None:
-        return _whole(span, unit)
-    pairs = re.findall(r"([0-9.]+)\s*([A-Za-z]+)", span)
-    rest = re.sub(r"([0-9.]+)\s*([A-Za-z]+)", "", span).replace(",", "").strip()
-    if not pairs or rest:
-        raise ScriptError(f"not a span of time: {span!r}", hint="write it as '10 minutes'")
-    return sum(_whole(number, name) for number, name in pairs)
+    return int(exact)
 
 
 def span(duration: int) -> str:
@@ -66,23 +78,37 @@ def span(duration: int) -> str:
     return f"{count:,} {unit}" + ("" if count == 1 else "s")
 
 
-def _factor(unit: str) -> int:
+def _exact(span: Duration, unit: str | None) -> Fraction:
+    whole = as_whole(span)
+    if whole is not None:
+        return Fraction(whole * (_factor(unit) if unit else 1))
+    if isinstance(span, timedelta):
+        # pandas' own has nanoseconds on top
+        return Fraction(span // _MICROSECOND) + Fraction(getattr(span, "nanoseconds", 0), 1_000)
+    if isinstance(span, str) and unit is not None:
+        return _number(span.strip()) * _factor(unit)
+    parts = _PART.findall(span) if isinstance(span, str) else []
+    if not parts or _PART.sub("", str(span)).strip():
+        other = "" if isinstance(span, str) else "; or give a timedelta, or whole microseconds"
+        raise ScriptError(f"not a span of time: {span!r}", hint=_FORMS + other)
+    exact = Fraction(0)
+    for number, name in parts:
+        exact += _number(number) * _factor(_SHORT.get(name, name), _FORMS)
+    return exact
+
+
+def _factor(unit: str, hint: str = _NAMES) -> int:
     name = unit.lower().removesuffix("s")
     if name not in _UNITS:
-        raise ScriptError(f"unknown unit of time {unit!r}", hint="known: " + ", ".join(_UNITS))
+        raise ScriptError(f"unknown unit of time {unit!r}", hint=hint)
     return _UNITS[name]
 
 
-def _whole(number: str, unit: str) -> int:
-    factor = _factor(unit)
+def _number(digits: str) -> Fraction:
     try:
-        # a Fraction, since 1.1 hours are 66 minutes, but no double is 1.1
-        exact = Fraction(Decimal(number.strip())) * factor
+        return Fraction(Decimal(digits))  # which reads more digits than an int does
     except (InvalidOperation, ValueError, OverflowError):
-        raise ScriptError(f"not a number: {number!r}", hint="write it as '10' MINUTE") from None
-    if exact.denominator != 1:
-        raise ScriptError(f"'{number}' {unit} is not a whole number of microseconds")
-    return int(exact)
+        raise ScriptError(f"not a number: {digits!r}", hint="write it as '10' MINUTE") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +119,16 @@ class CountWindow:
     slide: int = 1
 
     def __post_init__(self) -> None:
-        if self.size < 1 or self.slide < 1:
-            raise ScriptError(
-                f"a count window of {self.size} rows with a slide of {self.slide}",
-                hint="both must be at least 1",
-            )
+        size, slide = as_whole(self.size), as_whole(self.slide)
+        if size is None or slide is None:
+            fact = f"a count window of {self.size!r} rows with a slide of {self.slide!r}"
+            hint = "give whole numbers, as in ids.CountWindow(1000, slide=10)"
+            raise ScriptError(fact, hint=f"{hint}; for a span of time ids.TimeWindow('10 minutes')")
+        if size < 1 or slide < 1:
+            fact = f"a count window of {size} rows with a slide of {slide}"
+            raise ScriptError(fact, hint="both must be at least 1")
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "slide", slide)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -110,9 +141,7 @@ class TimeWindow:
     duration: int
     slide: int | None
 
-    def __init__(
-        self, duration: str | timedelta | int, slide: str | timedelta | int | None = None
-    ) -> None:
+    def __init__(self, duration: Duration, slide: Duration | None = None) -> None:
         object.__setattr__(self, "duration", microseconds(duration))
         object.__setattr__(self, "slide", None if slide is None else microseconds(slide))
         if self.duration < 1 or (self.slide is not None and self.slide < 1):

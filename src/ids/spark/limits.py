@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ids.errors import ScriptError
 from ids.model.query import Select
-from ids.model.window import TimeWindow, microseconds
+from ids.model.window import Duration, TimeWindow, microseconds
 from ids.plan import SelectPlan, Step
 
 __all__ = [
@@ -85,7 +85,7 @@ def refuse_retained_rows(plan: SelectPlan, retain: bool) -> None:
         )
 
 
-def ahead_cap(max_ahead: str | None) -> int | None:
+def ahead_cap(max_ahead: Duration | None) -> int | None:
     """By how many microseconds a row may be ahead of the others; None: by any."""
     cap = None if max_ahead is None else microseconds(max_ahead)
     if cap is not None and cap < 1:

@@ -10,7 +10,7 @@ from ids.errors import SourceError
 from ids.games import GAMES
 from ids.language import parse
 from ids.model.query import Select
-from ids.model.sampling import refuse_seed
+from ids.model.sampling import checked_seed
 from ids.model.table import Kind
 from ids.plan import Schema, Step, Tables, planned
 from ids.sink.target import check_directory
@@ -54,7 +54,7 @@ def check_stream(
     seed: int = 0,
 ) -> None:
     """Refuse what ``ids.spark.start`` would refuse, as far as that is known without Spark."""
-    refuse_seed(seed)
+    checked_seed(seed)
     parse(script, tuple(GAMES))
     root = checkpoint_root(checkpoint)
     check_directory(root)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,8 +12,8 @@ from ids.engine.arrow import to_table
 from ids.engine.script import shown
 from ids.errors import ScriptError
 from ids.model.query import Select, Statement
-from ids.model.sampling import refuse_seed
-from ids.model.window import CountWindow, microseconds
+from ids.model.sampling import checked_seed
+from ids.model.window import CountWindow, Duration, microseconds
 from ids.plan import SelectPlan, Tables, planned
 from ids.source import Source, open_table
 from ids.source.folder import find_files
@@ -50,7 +49,7 @@ def sql(
     *,
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
-    lateness: str | timedelta = "0 seconds",
+    lateness: Duration = "0 seconds",
     reach: tuple[float, float] = REACH,
     seed: int = 0,
     **tables: object,
@@ -93,12 +92,12 @@ def run_script(
     *,
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
-    lateness: str | timedelta = "0 seconds",
+    lateness: Duration = "0 seconds",
     reach: tuple[float, float] = REACH,
     seed: int = 0,
 ) -> Iterator[Result]:
     """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
-    refuse_seed(seed)
+    seed = checked_seed(seed)
     span = microseconds(lateness)
     if not has_session(tables.values(), spark):
         check_batch(script, tables)

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 from pyspark.sql import DataFrame, SparkSession
 
 from ids.errors import CheckpointError, SetupError, SourceError
-from ids.model.sampling import refuse_seed
-from ids.model.window import CountWindow, TimeWindow, microseconds
+from ids.model.sampling import checked_seed
+from ids.model.window import CountWindow, Duration, TimeWindow, microseconds
 from ids.plan import SelectPlan, Tables, planned
 from ids.spark.failures import translated
 from ids.spark.frames import Frame
@@ -49,9 +49,9 @@ def start(
     *,
     checkpoint: str | Path,
     output: Target = None,
-    lateness: str = "0 seconds",
-    max_ahead: str | None = MAX_AHEAD,
-    trigger: str | None = None,
+    lateness: Duration = "0 seconds",
+    max_ahead: Duration | None = MAX_AHEAD,
+    trigger: Duration | None = None,
     once: bool = False,
     bad_rows: str | Path | None = None,
     retain: bool = False,
@@ -74,7 +74,7 @@ def start(
     ``Running.attribute`` and ``ids.spark.ask``. ``seed`` decides which rows an APPROXIMATE item
     samples. The checkpoint is a folder the driver writes to, with Spark's own checkpoint inside.
     """
-    refuse_seed(seed)
+    seed = checked_seed(seed)
     span, cap = microseconds(lateness), ahead_cap(max_ahead)
     pause = None if trigger is None else microseconds(trigger)
     if not has_session(tables.values(), spark):

@@ -9,7 +9,7 @@ from ids.errors import ScriptError
 from ids.games import GAMES, find
 from ids.language import parse, parse_aggregate, parse_predicate
 from ids.model.query import Approximate, Drop, Item, ItemKind, Register, Select
-from ids.model.sampling import refuse_seed
+from ids.model.sampling import checked_seed
 from ids.model.window import TimeWindow
 from ids.plan import Registry, SelectPlan, plan_select
 from ids.plan.script import unsupported_named
@@ -48,10 +48,12 @@ class StreamQuestion:
     confidence: float = 0.95
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", checked_seed(self.seed))
+
     def planned(self, script: str, manifest: Manifest) -> InstantPlan:
         """Bind it to the columns that are kept and to what the stream's script registers."""
         item = self._item()
-        refuse_seed(self.seed)
         registry, selects = Registry(), []
         for statement in parse(script, tuple(GAMES)):
             match statement:

@@ -59,7 +59,8 @@ def test_whole_numbers_of_numpy_are_those_of_python(given: Any, tmp_path: Path) 
         window, "x", sampling=sampling, promotion=promotion, degree=given - 3, atom_limit=given
     )
     engine.ingest({"x": [1.0, 2.0]})
-    assert engine.attribute("SUM", "x > 1", sample=given, confidence=np.float32(0.5)).value == 2.0
+    half: Any = np.float32(0.5)
+    assert engine.attribute("SUM", "x > 1", sample=given, confidence=half).value == 2.0
     engine.checkpoint(tmp_path / "engine.ids")
     assert repr(ids.Engine.restore(tmp_path / "engine.ids")) == repr(engine)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from threading import RLock
 
@@ -31,11 +32,15 @@ from ids.errors import ScriptError, StateError, in_script
 from ids.language import parse_predicate
 from ids.model.promotion import Promotion
 from ids.model.sampling import Sampling
+from ids.model.table import Kind
 from ids.model.window import CountWindow, Duration, TimeWindow, microseconds
 from ids.predicates.binding import bind_measure
+from ids.predicates.instants import Instant, to_microseconds
 from ids.source import Source, open_table
 
 __all__ = ["Engine"]
+
+_INSTANTS = "give a datetime, a numpy.datetime64, or whole microseconds since 1970 UTC"
 
 
 class Engine(Asking):
@@ -207,12 +212,26 @@ class Engine(Asking):
             self._promoter.catch_up(core)
         self._questions.slid()
 
-    def advance(self, to: int) -> None:
-        """Let time pass without rows: a TimeWindow's t becomes ``to`` (µs since 1970 UTC)."""
+    def advance(self, to: Instant) -> None:
+        """Let time pass without rows: a TimeWindow's t becomes ``to``, if that is later.
+
+        ``to`` is a datetime, a ``pandas.Timestamp`` or a ``numpy.datetime64`` (UTC, where it has
+        no zone), or a whole number: microseconds since 1970 UTC, or what a column of numbers holds.
+        """
+        instant = to_microseconds(to)
+        if instant is None:
+            raise ScriptError(f"not an instant: {to!r}", hint=_INSTANTS)
         with self._writing, self._state:
             if not isinstance(self.window, TimeWindow):
                 raise StateError("only a TimeWindow moves with time alone")
-            self._newest = to if self._newest is None else max(self._newest, to)
+            order_by = self._settings.order_by
+            known = None if self._core is None else self._core.schema.kinds.get(str(order_by))
+            if known is Kind.NUMBER and isinstance(to, datetime | np.datetime64):
+                raise ScriptError(
+                    f"cannot advance to {to!r}: event time {order_by!r} holds numbers",
+                    hint="give a whole number",
+                )
+            self._newest = instant if self._newest is None else max(self._newest, instant)
             if self._core is not None:
                 self._slide(self._core, None, self._newest)
 

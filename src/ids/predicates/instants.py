@@ -1,13 +1,20 @@
-"""Text that stands for an instant, read as Spark reads it; microseconds since 1970 UTC."""
+"""Instants as text, which is read as Spark reads it, and as microseconds since 1970 UTC."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
 
-__all__ = ["microseconds_of", "parse_instant"]
+import numpy as np
+
+from ids.model.whole import as_whole
+
+Instant = int | datetime | np.datetime64
+
+__all__ = ["Instant", "microseconds_of", "parse_instant", "to_microseconds"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_YEARS = 290_000  # either side of 1970, in microseconds of 64 bits
 _INSTANT = re.compile(
     r"""\s*(?P<year>\d{4})
     (?:-(?P<month>\d{1,2})
@@ -62,3 +69,21 @@ def microseconds_of(instant: datetime) -> int:
     """Whole microseconds since 1970 UTC, exactly; an instant without a zone is in UTC."""
     aware = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def to_microseconds(instant: Instant) -> int | None:
+    """Microseconds since 1970 UTC, nanoseconds floored as in columns; None for what is no instant.
+
+    A whole number is microseconds already. An instant without a zone is in UTC.
+
+    >>> to_microseconds(datetime(1970, 1, 2)), to_microseconds(np.datetime64("1970-01-02"))
+    (86400000000, 86400000000)
+    """
+    if isinstance(instant, np.datetime64):
+        if np.isnat(instant) or abs(int(instant.astype("datetime64[Y]").astype(int))) > _YEARS:
+            return None
+        return int(instant.astype("datetime64[us]").astype(np.int64))
+    if isinstance(instant, datetime):
+        return microseconds_of(instant) if instant == instant else None  # pandas' NaT is not
+    found = as_whole(instant)
+    return found if found is not None and -(2**63) <= found < 2**63 else None

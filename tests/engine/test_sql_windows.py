@@ -128,3 +128,22 @@ def test_the_papers_listings_are_right_over_a_full_window(script: str) -> None:
     for number, window in enumerate(every):
         if number in checked:
             assert_right(found.slice(number, 1), [answer(select, window)])
+
+
+@pytest.mark.parametrize(
+    "frame", ["ROWS 9 PRECEDING", "RANGE INTERVAL '9' SECOND PRECEDING SLIDE INTERVAL '1' SECOND"]
+)
+def test_minus_zero_is_the_key_zero_and_nan_is_one_key(frame: str) -> None:
+    odd_nan = np.array([0xFFF8000000000001], np.uint64).view(np.float64)[0]
+    table = {
+        "at": [EPOCH + timedelta(seconds=i) for i in range(6)],
+        "k": np.array([-0.0, 0.0, odd_nan, np.nan, -0.0, 1.5]),
+    }
+    window = f"WINDOW w AS (PARTITION BY k ORDER BY at {frame})"
+    found = ids.sql(f"SELECT COUNT(*) AS c FROM t {window} EMIT FINAL", t=table)
+    keys = map(str, found["k"].to_pylist())
+    assert sorted(zip(keys, found["c"].to_pylist(), strict=True)) == [
+        ("0.0", 3),
+        ("1.5", 1),
+        ("nan", 2),
+    ]

@@ -15,7 +15,7 @@ from ids.spark.preflight import schema_at
 from ids.spark.script import opened
 from ids.spark.sources import ORIGIN, read
 
-__all__ = ["in_process", "on_spark"]
+__all__ = ["in_process", "on_spark", "plain"]
 
 Columns = dict[str, tuple[str, list[Any]]]
 
@@ -23,7 +23,7 @@ Columns = dict[str, tuple[str, list[Any]]]
 def in_process(path: Path) -> Columns:
     """Column → its type and its values, with every bit of a double in sight."""
     source = open_table(path, "t")
-    return _plain(to_table(source.read(source.schema)))
+    return plain(to_table(source.read(source.schema)))
 
 
 def on_spark(spark: SparkSession, path: Path, **options: Any) -> Columns:
@@ -31,10 +31,10 @@ def on_spark(spark: SparkSession, path: Path, **options: Any) -> Columns:
     if not options:
         assert schema_at(str(path)) == opened(spark, path, "t").schema
     frame = read(spark, path, **options).orderBy(ORIGIN).drop(ORIGIN)
-    return _plain(frame.toArrow())
+    return plain(frame.toArrow())
 
 
-def _plain(table: pa.Table) -> Columns:
+def plain(table: pa.Table) -> Columns:
     return {
         name: (str(table.field(name).type), [_bits(v) for v in _values(table.column(name))])
         for name in table.column_names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -59,8 +61,10 @@ def _assemble(plan: SelectPlan, prepared: Prepared, emits: EmitPlan, answers: An
     """The output: keys, emit_at, n, then the items in the order they were asked."""
     columns: dict[str, pa.Array] = {}
     for name in plan.partition_by:
-        column = prepared.table.columns[name]
-        columns[name] = to_array(column.take(prepared.ordering.starts[emits.key]))
+        column = prepared.table.columns[name].take(prepared.ordering.starts[emits.key])
+        if column.values.dtype == np.float64:  # -0.0 is the key 0.0, as in Spark
+            column = replace(column, values=column.values.astype(np.float64) + 0.0)
+        columns[name] = to_array(column)
     columns["emit_at"] = _emit_at(plan, prepared, emits)
     columns |= output_columns(plan, emits, answers)
     table = pa.table(columns)

@@ -69,7 +69,7 @@ def ready(plan: SelectPlan, frame: Frame) -> Ready:
     keys: dict[str, Typed] = {}
     for number, name in enumerate(plan.partition_by):
         keys[key(number)] = columns[name]
-        named[key(number)] = F.expr(columns[name].text)
+        named[key(number)] = F.expr(_key(columns[name]))
     event_time = columns[plan.order_by[0]]
     if event_time.kind in (Kind.TIME, None):
         named[TIME] = F.expr(event_time.text).cast("bigint")
@@ -85,6 +85,13 @@ def ready(plan: SelectPlan, frame: Frame) -> Ready:
     tests = " ".join(f"WHEN {test} THEN {spell(reason)}" for test, reason in faults)
     data = data.withColumns(named).withColumn(FAULT, F.expr(f"CASE {tests} END"))
     return Ready(data, columns, keys, measures)
+
+
+def _key(typed: Typed) -> str:
+    """A key with one bit pattern: -0.0 as 0.0, and every NaN the same."""
+    if typed.type != "double":
+        return typed.text
+    return f"if(isnan({typed.text}), double('NaN'), {typed.text} + 0.0D)"
 
 
 def _measured(typed: Typed) -> Typed:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ids.errors import DataError
 from ids.model.table import Kind
+from ids.predicates.letter_case import lower, upper
 from ids.predicates.vector import (
     Array,
     Mask,
@@ -25,8 +26,8 @@ _HOUR = 3_600_000_000
 _MINUTE = 60_000_000
 _DAY = 24 * _HOUR
 _WORDS: dict[str, Callable[[str], str]] = {
-    "LOWER": str.lower,
-    "UPPER": str.upper,
+    "LOWER": lower,
+    "UPPER": upper,
     "TRIM": lambda word: word.strip(" "),
 }
 

@@ -20,7 +20,7 @@ from ids.errors import IdsError
 if TYPE_CHECKING:
     __version__: str
     from ids import spark
-    from ids.engine import Engine, sql
+    from ids.engine import Engine, Result, sql, sql_all
     from ids.model.attribution import Attribution
     from ids.model.promotion import Promotion
     from ids.model.sampling import Sampling
@@ -33,10 +33,12 @@ __all__ = [
     "Engine",
     "IdsError",
     "Promotion",
+    "Result",
     "Sampling",
     "TimeWindow",
     "spark",
     "sql",
+    "sql_all",
 ]
 
 # Loaded on first use, so that ``import ids`` costs next to nothing.
@@ -46,9 +48,11 @@ _HOMES = {
     "CountWindow": "ids.model.window",
     "Engine": "ids.engine",
     "Promotion": "ids.model.promotion",
+    "Result": "ids.engine",
     "Sampling": "ids.model.sampling",
     "TimeWindow": "ids.model.window",
     "sql": "ids.engine",
+    "sql_all": "ids.engine",
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 import ids.engine
 from ids.cli.app import invoke
 from ids.language import parse
-from ids.model.query import Explain, Select
+from ids.model.query import Explain, Select, Show
 from tests.cli.recount import Result
 
 EMITS = pa.table(
@@ -61,6 +61,8 @@ class FakeEngine:
                 progress(1, 2)
             if isinstance(statement, Select):
                 yield Result(statement, next(answers), self.bad_rows)
+            if isinstance(statement, Show):
+                yield Result(statement, pa.table({"predicate": [], "table": [], "condition": []}))
             if isinstance(statement, Explain):
                 yield Result(
                     statement, pa.table({"plan": [f"a plan for {statement.select.table}"]})
@@ -84,7 +86,7 @@ def script(tmp_path: Path) -> str:
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a person looked at stdout, on a screen of eighty characters."""
-    monkeypatch.setattr("ids.cli.run.is_terminal", lambda: True)
+    monkeypatch.setattr("ids.cli.delivery.is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
 
 

@@ -81,7 +81,7 @@ def test_a_person_is_shown_a_table(
 ) -> None:
     arrive(events(60, 72, 60), tmp_path / "in", [])
     run(spark, stream_script(), tmp_path / "in", retain=True)
-    monkeypatch.setattr("ids.cli.ask.is_terminal", lambda: True)
+    monkeypatch.setattr("ids.cli.delivery.is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
     code, out, err = call("ask", tmp_path / "ck", "COUNT(*)", "TRUE")
     assert (code, err) == (0, "")

@@ -31,7 +31,7 @@ def test_an_error_stands_where_it_was_written(call: Call, script: str) -> None:
     Path(script).write_text(SELECT + " " + wrong)
     table = Path(script).with_name("t.csv")
     table.write_text("at,x\n2024-01-01T00:00:00Z,1\n")
-    for verb in ("run", "explain"):
-        _, _, err = call(verb, script, "--table", f"t={table}")
+    for verb in (["run", "--format", "table"], ["explain"]):
+        _, _, err = call(*verb, script, "--table", f"t={table}")
         column = len(SELECT) + 1 + wrong.index("y)") + 1
         assert err.startswith(f"error: unknown column 'y' at line 1, column {column};"), err

@@ -10,7 +10,6 @@ import pyarrow as pa
 import typer
 from rich.console import Console
 
-from ids import sink
 from ids.cli.arguments import (
     ConfOption,
     DebugOption,
@@ -19,10 +18,12 @@ from ids.cli.arguments import (
     check_master,
     read_pairs,
 )
+from ids.cli.delivery import on_stdout
 from ids.cli.on_spark import Job, session_for, spark_bar, starting
-from ids.cli.options import SeedOption
+from ids.cli.options import FormatOption, SeedOption
 from ids.cli.reporting import reporting
-from ids.cli.terminal import emit_table, is_terminal
+from ids.cli.terminal import emit_table
+from ids.sink.writing import write_stream
 
 if TYPE_CHECKING:
     from ids.spark.streaming.retained.asking import Reply
@@ -61,6 +62,7 @@ def ask(
         typer.Option("--confidence", metavar="P", help="Of that bound; 0.95 by default."),
     ] = None,
     seed: SeedOption = None,
+    format_: FormatOption = None,
     master: MasterOption = None,
     conf: ConfOption = None,
     debug: DebugOption = False,
@@ -71,17 +73,18 @@ def ask(
     if approximate is None and (confidence is not None or seed is not None):
         flag = "--seed" if confidence is None else "--confidence"
         raise OptionError(flag, "is for samples; add --approximate ROWS")
+    to = on_stdout(format_)
     with reporting(debug):
         from ids.spark.streaming.retained.question import StreamQuestion
 
         bound = 0.95 if confidence is None else confidence
         question = StreamQuestion(aggregate, predicate, approximate, bound, seed or 0)
         shown = _shown(_replied(checkpoint, question, job))
-        if is_terminal():
+        if to is None:
             console = Console()
             console.print(emit_table(shown, console.width, last=None))
         else:
-            sink.stream_csv(shown, sys.stdout.buffer)
+            write_stream(shown, sys.stdout.buffer, to.format)
 
 
 def _replied(checkpoint: Path, question: StreamQuestion, job: Job) -> Reply:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 from rich.console import Console, Group, RenderableType
@@ -14,7 +13,8 @@ from rich.text import Text
 
 from ids.cli.reporting import note
 from ids.cli.terminal import emit_table
-from ids.sink import stream_csv
+from ids.sink.target import Format
+from ids.sink.writing import stream_csv, write_stream
 
 if TYPE_CHECKING:
     from ids.spark.streaming import Progress, Running
@@ -28,19 +28,22 @@ _TICK = 0.25
 class Screen:
     """What is shown of a stream: given emits and progress from its own thread, drawn from ours."""
 
-    def __init__(self, *, piped: bool = False) -> None:
+    def __init__(self, lines: BinaryIO | None = None, format_: Format = Format.CSV) -> None:
         self._lock = Lock()
         self._emits: pa.Table | None = None
         self._progress: Progress | None = None
-        self._piped = piped
+        self._lines, self._format = lines, format_
         self._header = True
 
     def show(self, emits: pa.Table) -> None:
-        """Take a batch's emits in; on a pipe they go out as CSV."""
+        """Take a batch's emits in; where there is a stream for them, they go out as lines."""
         with self._lock:
-            if self._piped:
-                stream_csv(emits, sys.stdout.buffer, header=self._header)
-                sys.stdout.flush()
+            if self._lines is not None:
+                if self._format is Format.CSV:
+                    stream_csv(emits, self._lines, header=self._header)
+                else:
+                    write_stream(emits, self._lines, self._format)
+                self._lines.flush()
                 self._header = False
                 return
             kept = emits if self._emits is None else pa.concat_tables([self._emits, emits])

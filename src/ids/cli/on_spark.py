@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from shutil import copyfileobj
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 from rich.console import Console
 
 from ids.cli.arguments import OptionError
+from ids.cli.delivery import Delivery, deliver, lines_of, printed
 from ids.cli.following import Screen, follow
 from ids.cli.reporting import note
-from ids.cli.terminal import Bar, emit_table, is_terminal, print_lines
+from ids.cli.terminal import Bar, emit_table, print_lines
 from ids.errors import ScriptError
 from ids.model.query import Select
 from ids.model.window import microseconds
+from ids.sink.target import Target
 
 if TYPE_CHECKING:
     from ids.spark.script import Result
     from ids.spark.streaming import Running
 
 __all__ = ["Following", "Job", "run_batch", "run_stream", "session_for", "spark_bar", "starting"]
-
-_SHOWN = 20
 
 # pyspark is not for this room to import: its objects only pass through
 Session = Any
@@ -59,6 +56,10 @@ class Following:
     trigger: str | None
     once: bool
     retain: bool
+
+    def flags(self) -> dict[str, object]:
+        """The options by their names on the command line."""
+        return {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items()}
 
     @property
     def cap(self) -> str | None:
@@ -108,8 +109,8 @@ def spark_bar(session: Session) -> Iterator[Bar]:
         bar.clear()
 
 
-def run_batch(script: str, job: Job) -> None:
-    """Run a script over finite tables; the last SELECT goes to the output."""
+def run_batch(script: str, job: Job, to: Delivery) -> None:
+    """Run a script over finite tables."""
     from ids.spark.preflight import check_batch
 
     check_batch(script, job.tables, job.schemas)
@@ -117,27 +118,37 @@ def run_batch(script: str, job: Job) -> None:
         session = session_for(job)
     from ids.spark.failures import translated
     from ids.spark.script import run_script
+    from ids.spark.sinks import write as write_topic
+    from ids.spark.sinks import write_stream
 
-    last: Result | None = None
     with translated(), spark_bar(session) as bar:
         tables = _frames(session, job, stream=False)
         found = run_script(script, tables, spark=session, bad_rows=job.bad_rows, seed=job.seed)
-        for result in found:
-            if result.bad_rows:
-                rows = "row" if result.bad_rows == 1 else "rows"
-                note(f"{result.bad_rows:,} bad {rows} set aside in {job.bad_rows}")
-            if job.output is None and is_terminal():
-                shown = _tail(result.table, isinstance(result.statement, Select))
-                bar.clear()
-                _show(*shown)
-                bar.start()
-            if last is None or isinstance(result.statement, Select):
-                last = result
-        if last is None:
-            hint = "end it with a SELECT … EMIT CHANGES"
-            raise ScriptError("the script asks for nothing", hint=hint)
-        if job.output is not None or not is_terminal():
-            _write(last, job.output)
+
+        def show(result: Result, console: Console) -> None:
+            shown = _tail(result.table, to.last if isinstance(result.statement, Select) else None)
+            bar.clear()
+            _show(*shown, console)
+            bar.start()
+
+        def write(result: Result, stream: BinaryIO, place: Target) -> int:
+            return write_stream(result.table, stream, place)
+
+        results = _noted(found, job)
+        if to.topic is None:
+            deliver(results, to, show, write)
+            return
+        (only,) = [r for r in results if isinstance(r.statement, Select)]
+        write_topic(only.table, to.topic, only.keys)
+
+
+def _noted(results: Iterable[Result], job: Job) -> Iterator[Result]:
+    """The results, with a note of the bad rows of each."""
+    for result in results:
+        if result.bad_rows:
+            rows = "row" if result.bad_rows == 1 else "rows"
+            note(f"{result.bad_rows:,} bad {rows} set aside in {job.bad_rows}")
+        yield result
 
 
 @contextmanager
@@ -163,23 +174,22 @@ def _frames(session: Session, job: Job, *, stream: bool) -> dict[str, Any]:
     }
 
 
-def _tail(table: Frame, emits: bool) -> tuple[pa.Table, int]:
+def _tail(table: Frame, last: int | None) -> tuple[pa.Table, int]:
     """The last rows of a result, and how many there are."""
     from ids.spark.sinks import arrow_schema
 
-    if not emits:
+    if last is None:
         whole = table.toArrow()
         return whole, whole.num_rows
     kept = table.persist()
     try:
-        rows = [row.asDict() for row in kept.tail(_SHOWN)]
+        rows = [row.asDict() for row in kept.tail(last)]
         return pa.Table.from_pylist(rows, arrow_schema(table)), kept.count()
     finally:
         kept.unpersist()
 
 
-def _show(table: pa.Table, total: int) -> None:
-    console = Console()
+def _show(table: pa.Table, total: int, console: Console) -> None:
     if table.column_names == ["plan"]:
         print_lines(table["plan"].to_pylist(), console)
         return
@@ -189,32 +199,18 @@ def _show(table: pa.Table, total: int) -> None:
     console.print()
 
 
-def _write(result: Result, output: str | None) -> None:
-    from ids.spark.sinks import write
-
-    if output is None:
-        with tempfile.TemporaryDirectory(prefix="ids-") as folder:
-            file = Path(folder) / "emits.csv"
-            write(result.table, file)
-            with file.open("rb") as stream:
-                copyfileobj(stream, sys.stdout.buffer)
-        return
-    written = write(result.table, output, result.keys)
-    if sys.stderr.isatty():
-        note(f"wrote {written:,} rows to {output}")
-
-
-def run_stream(script: str, job: Job, following: Following) -> None:
+def run_stream(script: str, job: Job, following: Following, format_: str | None) -> None:
     """Run a script as rows arrive; Ctrl-C stops it between two micro-batches, to be resumed."""
     from ids.spark.preflight import check_stream
 
-    checkpoint = following.checked()
+    checkpoint, lines = following.checked(), lines_of(job.output, format_)
+    files = None if lines is not None or job.output == "-" else job.output
     check_stream(
         script,
         job.tables,
         job.schemas,
         checkpoint=checkpoint,
-        output=job.output,
+        output=files,
         retain=following.retain,
         seed=job.seed,
     )
@@ -230,7 +226,7 @@ def run_stream(script: str, job: Job, following: Following) -> None:
         return start(
             script,
             checkpoint=checkpoint,
-            output=job.output or screen.show,
+            output=files or screen.show,
             lateness=following.lateness or "0 seconds",
             max_ahead=cap,
             trigger=following.trigger,
@@ -245,6 +241,9 @@ def run_stream(script: str, job: Job, following: Following) -> None:
 
     with translated():
         frames = _frames(session, job, stream=True)
-        seen = job.output is None and is_terminal()
-        screen = Screen(piped=job.output is None and not seen)
-        follow(begin, screen, Console(stderr=not seen))
+        live = Console(stderr=files is not None or lines is not None)
+        if lines is None:
+            follow(begin, Screen(), live)
+            return
+        with printed(lines) as stream:
+            follow(begin, Screen(stream, lines.format), live)

@@ -10,6 +10,7 @@ import typer
 __all__ = [
     "CheckpointOption",
     "EngineOption",
+    "FormatOption",
     "LatenessOption",
     "MaxAheadOption",
     "OnceOption",
@@ -25,8 +26,18 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         metavar="OUT",
-        help="Where the result of the last SELECT goes: a .parquet, .csv or .jsonl file, a "
-        "directory (end it with /), kafka://HOST:PORT/TOPIC, or - for the terminal or a pipe.",
+        help="Where the emits go: a .parquet, .csv or .jsonl file, a directory (end it with /), "
+        "kafka://HOST:PORT/TOPIC, a pipe, or - for standard output. A directory gets a file for "
+        "each SELECT.",
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="table, csv, jsonl or parquet, where the name of OUT does not say it: for -, pipes "
+        "and directories. By default a table on a terminal, CSV in a pipe, Parquet in a directory.",
     ),
 ]
 EngineOption = Annotated[

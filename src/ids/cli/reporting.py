@@ -22,6 +22,7 @@ _OPTIONS = (
     (r"; pass it as \*\*\{(.*): …\}$", r"; give it with --table \1=PATH"),
     (r"\bbad_rows='DIR'", "--bad-rows DIR"),
     (r"\bretain=True", "--retain"),
+    (r"\bformat='(\w+)' or '(\w+)'", r"--format \1 or \2"),
     (r"\bids\.spark\.sources\.read\(.*schema=(.*)\)", r"--schema NAME=\1"),
     (r"\bin process with ids\.sql", "with --engine local"),
 )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 from rich.console import Console
 
-from ids import sink
 from ids.cli.arguments import (
     BadRowsOption,
     ConfOption,
@@ -26,10 +24,12 @@ from ids.cli.arguments import (
     read_script,
     read_tables,
 )
+from ids.cli.delivery import Delivery, deliver, delivery
 from ids.cli.on_spark import Following, Job, run_batch, run_stream
 from ids.cli.options import (
     CheckpointOption,
     EngineOption,
+    FormatOption,
     LatenessOption,
     MaxAheadOption,
     OnceOption,
@@ -40,21 +40,22 @@ from ids.cli.options import (
     TriggerOption,
 )
 from ids.cli.reporting import note, reporting
-from ids.cli.terminal import Bar, emit_table, is_terminal, print_lines
-from ids.errors import ScriptError
+from ids.cli.terminal import Bar, emit_table, print_lines
 from ids.model.query import Select
-from ids.sink.target import check_directory
+from ids.sink.target import Target, check_directory
+from ids.sink.writing import write_stream
 
 if TYPE_CHECKING:
     from ids.engine import Result
 
-__all__ = ["results", "run", "show"]
+__all__ = ["run"]
 
 
 def run(
     query: ScriptArgument,
     table: TableOption = None,
     output: OutputOption = None,
+    format_: FormatOption = None,
     engine: EngineOption = "spark",
     bad_rows: BadRowsOption = None,
     master: MasterOption = None,
@@ -72,7 +73,7 @@ def run(
 ) -> None:
     """Run a script over tables, on Spark or in this process.
 
-    On a terminal each result is shown as a table; a pipe gets the last SELECT as CSV.
+    On a terminal each result is shown as a table; a pipe gets CSV.
     """
     if engine not in ("spark", "local"):
         raise OptionError("--engine", f"{engine!r} is not known; use spark or local")
@@ -82,35 +83,41 @@ def run(
         schemas=read_schemas(schema, tables),
         conf=read_pairs(conf, "--conf", "KEY=VALUE"),
         master=master,
-        output=None if output == "-" else output,
+        output=output,
         bad_rows=bad_rows,
         seed=seed or 0,
         debug=debug,
     )
-    of_streams = {
-        "--stream": stream,
-        "--checkpoint": checkpoint,
-        "--lateness": lateness,
-        "--max-ahead": max_ahead,
-        "--trigger": trigger,
-        "--once": once,
-        "--retain": retain,
-    }
-    _refuse_strangers(of_streams, job, engine)
     following = Following(checkpoint, lateness, max_ahead, trigger, once, retain)
+    _refuse_strangers({"--stream": stream, **following.flags()}, job, engine)
     with reporting(debug):
         script = read_script(query)
         if bad_rows is not None:
             check_directory(bad_rows)
         if stream:
-            run_stream(script, job, following)
+            run_stream(script, job, following, format_)
             return
-        if job.output is not None and not job.output.startswith("kafka://"):
-            sink.check(job.output)
-        if engine == "local":
-            _deliver(results(script, job.tables, bad_rows, job.seed), job.output)
+        from ids.plan import statements_of
+
+        to = delivery(job.output, format_, statements_of(script))
+        if engine == "spark":
+            run_batch(script, job, to)
         else:
-            run_batch(script, job)
+            _run_local(script, job, to)
+
+
+def _run_local(script: str, job: Job, to: Delivery) -> None:
+    if to.topic is not None:
+        raise OptionError("--output", "a topic is for Spark; leave out --engine local")
+    found = _results(script, job.tables, job.bad_rows, job.seed)
+
+    def show(result: Result, console: Console) -> None:
+        _show(result, console, to.last)
+
+    def write(result: Result, stream: BinaryIO, place: Target) -> int:
+        return write_stream(result.table, stream, place.format)
+
+    deliver(found, to, show, write)
 
 
 def _refuse_strangers(of_streams: Mapping[str, object], job: Job, engine: str) -> None:
@@ -124,7 +131,7 @@ def _refuse_strangers(of_streams: Mapping[str, object], job: Job, engine: str) -
     check_master(job.master)
 
 
-def results(
+def _results(
     script: str, tables: dict[str, str], bad_rows: Path | None, seed: int = 0
 ) -> Iterator[Result]:
     """What each statement gives, with a bar while it is worked on and a note of its bad rows."""
@@ -144,35 +151,11 @@ def results(
         bar.clear()
 
 
-def _deliver(given: Iterator[Result], output: str | None) -> None:
-    on_terminal = output is None and is_terminal()
-    last: Result | None = None
-    for result in given:
-        if on_terminal:
-            show(result, Console())
-        if _is_select(result) or not _is_select(last):
-            last = result
-    if last is None:
-        raise ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
-    if on_terminal:
-        return
-    if output is None:
-        sink.stream_csv(last.table, sys.stdout.buffer)
-        return
-    written = sink.write(last.table, output)
-    if sys.stderr.isatty():
-        note(f"wrote {written:,} rows to {output}")
-
-
-def _is_select(result: Result | None) -> bool:
-    return result is not None and isinstance(result.statement, Select)
-
-
-def show(result: Result, console: Console) -> None:
+def _show(result: Result, console: Console, last: int | None) -> None:
     """A result on the terminal: emits as a table, a plan as its text."""
     table = result.table
     if isinstance(result.statement, Select):
-        console.print(emit_table(table, console.width))
+        console.print(emit_table(table, console.width, last))
     elif table.num_columns == 1 and pa.types.is_string(table.schema.field(0).type):
         print_lines(table.column(0).to_pylist(), console)
         return

@@ -18,7 +18,7 @@ from ids.model.sampling import checked_seed
 from ids.plan import Schema, Step, Tables, explain, planned
 from ids.source import Source, open_table
 
-__all__ = ["Result", "run_script", "shown", "sql"]
+__all__ = ["Result", "run_script", "shown", "sql", "sql_all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,32 @@ def sql(
     directory where rows that no window can take are set aside instead of stopping the run.
     ``seed`` decides which rows an APPROXIMATE item samples.
     """
-    results = list(run_script(script, tables, bad_rows=bad_rows, progress=progress, seed=seed))
+    results = sql_all(script, bad_rows=bad_rows, progress=progress, seed=seed, **tables)
     selects = [r for r in results if isinstance(r.statement, Select)]
+    return (selects or results)[-1].table
+
+
+def sql_all(
+    script: str,
+    /,
+    *,
+    bad_rows: str | Path | None = None,
+    progress: Progress | None = None,
+    seed: int = 0,
+    **tables: object,
+) -> list[Result]:
+    """Run a script in process; what each SELECT, SHOW and EXPLAIN gives, in their order.
+
+    The arguments are those of ``sql``.
+
+    >>> select = "SELECT SUM(x) AS s FROM t WINDOW w AS (ORDER BY x ROWS 2 PRECEDING) EMIT CHANGES;"
+    >>> [result.table["s"].to_pylist() for result in sql_all(select * 2, t={"x": [1, 2]})]
+    [[1.0, 3.0], [1.0, 3.0]]
+    """
+    results = list(run_script(script, tables, bad_rows=bad_rows, progress=progress, seed=seed))
     if not results:
         raise ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
-    return (selects or results)[-1].table
+    return results
 
 
 def run_script(

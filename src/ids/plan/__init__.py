@@ -2,7 +2,7 @@
 
 from ids.plan.explaining import explain
 from ids.plan.registry import Registry
-from ids.plan.script import Schema, Step, Tables, planned
+from ids.plan.script import Schema, Step, Tables, planned, statements_of
 from ids.plan.select import PlannedItem, SelectPlan, plan_select
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "explain",
     "plan_select",
     "planned",
+    "statements_of",
 ]

@@ -17,7 +17,7 @@ from ids.plan.registry import Registry
 from ids.plan.select import SelectPlan, plan_select
 from ids.source.table import remedy
 
-__all__ = ["Schema", "Step", "Tables", "planned", "unsupported_named"]
+__all__ = ["Schema", "Step", "Tables", "planned", "statements_of", "unsupported_named"]
 
 T = TypeVar("T")
 
@@ -45,7 +45,13 @@ class Step:
 def planned(script: str, schema_of: Callable[[Register | Select], Schema]) -> Iterator[Step]:
     """Plan a script; yields a step for each SELECT, SHOW and EXPLAIN, when it is asked for."""
     with in_script(script):
-        yield from _planned(_parsed(script, tuple(GAMES)), schema_of)
+        yield from _planned(statements_of(script), schema_of)
+
+
+def statements_of(script: str) -> tuple[Statement, ...]:
+    """The statements of a script, with the aggregates that are known now."""
+    with in_script(script):
+        return _parsed(script, tuple(GAMES))
 
 
 def _planned(

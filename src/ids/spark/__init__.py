@@ -6,15 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ids.spark.script import sql
+    from ids.spark.script import Result, sql, sql_all
     from ids.spark.streaming import ask, start
 
-__all__ = ["ask", "sql", "start"]
+__all__ = ["Result", "ask", "sql", "sql_all", "start"]
 
 # Loaded on first use: not everyone who imports IDS has Spark to start.
 _HOMES = {
+    "Result": "ids.spark.script",
     "ask": "ids.spark.streaming",
     "sql": "ids.spark.script",
+    "sql_all": "ids.spark.script",
     "start": "ids.spark.streaming",
 }
 

@@ -26,7 +26,7 @@ def check_master(master: str) -> None:
     >>> check_master("local[2]")
     >>> check_master("lcal[2]")
     Traceback (most recent call last):
-    ids.errors.SetupError: no Spark master: 'lcal[2]'; use local[4], local[*], …
+    ids.errors.SetupError: no Spark master: 'lcal[2]'; use local[4], local[*], ...
     """
     scheme, _, rest = master.partition("://")
     misspelt = get_close_matches(scheme, _SCHEMES, n=1)

@@ -7,12 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ids.errors import SourceError
-from ids.games import GAMES
-from ids.language import parse
 from ids.model.query import Select
 from ids.model.sampling import checked_seed
 from ids.model.table import Kind
-from ids.plan import Schema, Step, Tables, planned
+from ids.plan import Schema, Step, Tables, planned, statements_of
 from ids.sink.target import check_directory
 from ids.source import open_table
 from ids.source.folder import find_files
@@ -36,7 +34,7 @@ def check_batch(
     Over tables in memory only its syntax is checked.
     """
     if not _in_files(tables):
-        parse(script, tuple(GAMES))
+        statements_of(script)
         return
     for step in steps_of(script, tables, schemas):
         if isinstance(step.statement, Select) and step.plan is not None:
@@ -55,7 +53,7 @@ def check_stream(
 ) -> None:
     """Refuse what ``ids.spark.start`` would refuse, as far as that is known without Spark."""
     checked_seed(seed)
-    parse(script, tuple(GAMES))
+    statements_of(script)
     root = checkpoint_root(checkpoint)
     check_directory(root)
     target = _written(output)

@@ -30,7 +30,7 @@ from ids.spark.session import has_session, session_of
 from ids.spark.sources import read, with_origin
 from ids.spark.topic import is_kafka
 
-__all__ = ["Result", "opened", "run_script", "sql"]
+__all__ = ["Result", "opened", "run_script", "sql", "sql_all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,34 @@ def sql(
     In batch, one job at once looks at how far the values reach; the rest runs when the result is
     asked for. No setting of the session is touched.
     """
+    results = sql_all(
+        script,
+        spark=spark,
+        bad_rows=bad_rows,
+        lateness=lateness,
+        reach=reach,
+        seed=seed,
+        **tables,
+    )
+    selects = [r for r in results if isinstance(r.statement, Select)]
+    return (selects or results)[-1].table
+
+
+def sql_all(
+    script: str,
+    /,
+    *,
+    spark: SparkSession | None = None,
+    bad_rows: str | Path | None = None,
+    lateness: str | timedelta = "0 seconds",
+    reach: tuple[float, float] = REACH,
+    seed: int = 0,
+    **tables: object,
+) -> list[Result]:
+    """Run a script on Spark; what each SELECT, SHOW and EXPLAIN gives, in their order.
+
+    The arguments are those of ``sql``.
+    """
     results = list(
         run_script(
             script,
@@ -80,10 +108,9 @@ def sql(
             seed=seed,
         )
     )
-    selects = [r for r in results if isinstance(r.statement, Select)]
     if not results:
         raise ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
-    return (selects or results)[-1].table
+    return results
 
 
 def run_script(

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -23,12 +24,12 @@ from pyspark.sql import types as T
 from ids.errors import SourceError
 from ids.sink.jsonl import write_jsonl
 from ids.sink.target import SUCCESS, Format, Target, resolve
-from ids.sink.writing import whole
+from ids.sink.writing import faults_named, opened
 from ids.spark.failures import translated
 from ids.spark.sources.canonical import quoted
 from ids.spark.topic import Topic, is_kafka
 
-__all__ = ["arrow_schema", "messages", "write", "write_batches"]
+__all__ = ["arrow_schema", "messages", "write", "write_batches", "write_stream"]
 
 _GROUP = 1 << 20  # rows of a row group, as Arrow has it when it writes a whole table
 _BATCH = 1 << 16
@@ -56,9 +57,15 @@ def write(df: DataFrame, target: str | Path, keys: Sequence[str] = ()) -> int:
     with translated():
         if is_kafka(target):
             return _write_topic(df, Topic.parse(str(target)), keys)
-        place = resolve(target)
-        with _spooled(df, place, target) as spool:
+        with _spooled(df, resolve(target)) as spool:
             return write_batches(spool, arrow_schema(df), target)
+
+
+def write_stream(df: DataFrame, stream: BinaryIO, place: Target) -> int:
+    """Write a batch ``df`` in its order to the stream of ``place``; returns the number of rows."""
+    schema = arrow_schema(df)
+    with _spooled(df, place) as spool:
+        return _WRITERS[place.format](_groups(spool, schema), schema, stream)
 
 
 def messages(df: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
@@ -105,17 +112,15 @@ def arrow_schema(df: DataFrame) -> pa.Schema:
 
 
 @contextmanager
-def _spooled(
-    df: DataFrame, place: Target, target: str | Path
-) -> Iterator[Iterator[pa.RecordBatch]]:
+def _spooled(df: DataFrame, place: Target) -> Iterator[Iterator[pa.RecordBatch]]:
     """The rows of ``df`` in order, from a hidden folder beside the target that goes at the end."""
-    beside = (place.directory or place.file).parent
+    beside = Path(gettempdir()) if place.device else (place.directory or place.file).parent
     spool = beside / f".{place.file.name}.{os.getpid()}.spool"
     try:
         df.write.mode("overwrite").option("compression", "snappy").parquet(str(spool))
         if not (spool / SUCCESS).exists():
             raise SourceError(
-                f"the workers did not write {target} where the driver could see it; "
+                f"the workers did not write {place.file} where the driver could see it; "
                 "name a place on storage that they share"
             )
         yield _batches(sorted(spool.glob("part-*.parquet")))
@@ -132,38 +137,8 @@ def _batches(files: Iterable[Path]) -> Iterator[pa.RecordBatch]:
 def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, target: str | Path) -> int:
     """Write Arrow batches as ``ids.sink.write`` writes a table, holding one row group at a time."""
     place = resolve(target)
-    try:
-        if place.directory is None:
-            return _write_file(batches, schema, place)
-        return _write_directory(batches, schema, place, place.directory)
-    except (OSError, pa.ArrowException) as error:
-        if isinstance(error, SourceError):
-            raise
-        fault = str(error).strip().split("\n", maxsplit=1)[0]
-        raise SourceError(f"cannot write {target}: {fault}") from error
-
-
-def _write_file(batches: Iterable[pa.RecordBatch], schema: pa.Schema, place: Target) -> int:
-    with whole(place.file) as stream:
+    with faults_named(target), opened(place) as stream:
         return _WRITERS[place.format](_groups(batches, schema), schema, stream)
-
-
-def _write_directory(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, place: Target, directory: Path
-) -> int:
-    made = not directory.exists()
-    directory.mkdir(exist_ok=True)
-    try:
-        with whole(place.file) as stream:
-            rows = _WRITERS[place.format](_groups(batches, schema), schema, stream)
-            (directory / SUCCESS).unlink(missing_ok=True)
-        with whole(directory / SUCCESS):
-            pass
-    except BaseException:
-        if made and not any(directory.iterdir()):
-            directory.rmdir()
-        raise
-    return rows
 
 
 def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -88,7 +88,7 @@ def sql_all(
     *,
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
-    lateness: str | timedelta = "0 seconds",
+    lateness: Duration = "0 seconds",
     reach: tuple[float, float] = REACH,
     seed: int = 0,
     **tables: object,

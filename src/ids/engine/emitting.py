@@ -135,8 +135,9 @@ def _answer_stretch(job: _Job, start: int, stop: int, tick: Callable[[int], None
         tick(here.stop - at)
 
 
+@np.errstate(over="ignore")
 def _evaluate(job: _Job, emits: Centred, here: slice) -> None:
-    """The closed forms of one block, back in the measure's own units."""
+    """The closed forms of one block, in the measure's own units; infinite where no double holds."""
     moments = moments_of(emits)
     members = emits.members.astype(np.float64)
     number = job.asked.number

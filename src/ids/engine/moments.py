@@ -65,12 +65,14 @@ def _games(degree: int) -> tuple[Game, ...]:
     return (_COUNT, *first, *(_POWERS[d] for d in range(2, degree + 1)))
 
 
-def moments_at(answers: Answers, item: PlannedItem, emits: npt.NDArray[np.int64]) -> Moments:
-    """The moments of an item's measure at some emits, in the measure's own units."""
+def moments_at(
+    answers: Answers, item: PlannedItem, emits: npt.NDArray[np.int64], exponent: int
+) -> Moments:
+    """The moments of an item's measure at some emits, for values in units of 2**exponent."""
 
     def worth(game: Game) -> Floats:
         values, missing = answers.worths[game.name, item.measure]
-        return np.where(missing[emits], 0.0, values[emits])
+        return np.ldexp(np.where(missing[emits], 0.0, values[emits]), -exponent * game.power)
 
     degree = item.game.degree
     players = worth(_COUNT)

@@ -191,23 +191,36 @@ def _as_block(emits: Integers, taken: Taken, parts: Parts) -> _Block:
 
 
 def _estimate(item: PlannedItem, block: _Block, rows: Population, answers: Answers) -> Estimates:
+    """Estimates in units of 2**exponent, so that no square of a value leaves the doubles."""
     assert item.predicate is not None
     measure = rows.measures[item.measure]
+    if item.game.degree == 0 or measure is None:
+        exponent, values = 0, np.zeros(len(rows.atoms))
+    else:
+        exponent, values = _exponent(block, measure.values), measure.values
     member = rows.held[:, item.predicate]
 
     def drawn(places: Integers) -> tuple[Floats, npt.NDArray[np.bool_]]:
         plays = member[rows.atoms[places]]
         if measure is not None and measure.players is not None:
             plays &= measure.players[places]
-        if item.game.degree == 0 or measure is None:
-            return np.zeros(len(places)), plays
-        return measure.values[places], plays
+        return np.ldexp(values[places], -exponent), plays
 
-    return estimate(
+    window, population, low, high = block.parts
+    found = estimate(
         item.game,
-        moments_at(answers, item, block.emits),
-        block.parts,
+        moments_at(answers, item, block.emits, exponent),
+        Parts(window, population, np.ldexp(low, -exponent), np.ldexp(high, -exponent)),
         Drawn(block.sample_starts, *drawn(block.sample)),
         Whole(block.whole_starts, *drawn(block.whole)),
         confidence=item.confidence,
     )
+    with np.errstate(over="ignore"):
+        return Estimates(*(np.ldexp(each, exponent * item.game.power) for each in found))
+
+
+def _exponent(block: _Block, values: Floats) -> int:
+    """That of the largest magnitude of any player at these emits."""
+    bounds = block.parts.low, block.parts.high
+    known = [values[block.sample], values[block.whole], *bounds]
+    return int(np.frexp(max(np.abs(each).max(initial=0.0) for each in known))[1])

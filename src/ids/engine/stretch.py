@@ -118,12 +118,14 @@ def output_columns(plan: SelectPlan, emits: EmitPlan, answers: Answers) -> dict[
     return columns
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def item_columns(
     item: PlannedItem, found: Attributed | Estimates, continues: npt.NDArray[np.bool_]
 ) -> dict[str, pa.Array]:
     """An attribution, or its change since one slide before, under the names of its columns.
 
-    ``continues`` says where the emit before stands exactly one slide before.
+    ``continues`` says where the emit before stands exactly one slide before. The change from one
+    infinity to another is NaN, as on Spark.
     """
     changes = item.kind is ItemKind.DELTA
     parts = {"SHARE": found.share, "LIFT": found.lift}

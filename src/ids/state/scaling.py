@@ -58,7 +58,8 @@ def fit(values: Floats, largest: float, degree: int, *, lowest: int, margin: int
     scale = Scale(exponent, digits, degree, (0,) * digits)
     if degree <= 2 or not len(values):
         return scale
-    middle = np.array([np.median(_some(values))])
+    some = np.sort(_some(values))
+    middle = some[len(some) // 2 :][:1]  # one of the values: the mean of two may overflow
     return replace(scale, centre=tuple(int(q) for q in cut_column(middle, scale)[0]))
 
 

@@ -403,7 +403,9 @@ def test_rows_set_aside_may_come_back_and_be_set_aside_again(tmp_path: Path) -> 
     ids.sql(select(), t=BAD, bad_rows=tmp_path / "first")
     ids.sql(select(), t=tmp_path / "first" / "t.parquet", bad_rows=tmp_path / "second")
     again = pq.read_table(tmp_path / "second" / "t.parquet")
-    assert again["ids_reason"].to_pylist() == ["NaN of 'x'", "NULL event time 'at'"]
+    assert again.column_names[-4:] == ["ids_row", "ids_reason", "ids_row_2", "ids_reason_2"]
+    for reason in ("ids_reason", "ids_reason_2"):
+        assert again[reason].to_pylist() == ["NaN of 'x'", "NULL event time 'at'"]
 
 
 def test_rows_cannot_be_set_aside_where_a_file_is(run: Run) -> None:

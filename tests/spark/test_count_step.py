@@ -49,7 +49,7 @@ def run(
             fresh = folder / f"snapshot-{number}-{attempt}"
             fresh.mkdir(parents=True)
             step = step_of(spark, text, batches[0])
-            data = spark.createDataFrame(table).repartition(1 + number % 2)
+            data = Frame.of(spark.createDataFrame(table)).data.repartition(1 + number % 2)
             outcome = step.advance(Batch(number, data, lateness, before, fresh), _no_faults)
         outcomes.append(outcome)
         before = fresh

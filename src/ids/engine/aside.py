@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,18 @@ import pyarrow as pa
 
 from ids.engine.arrow import to_table
 from ids.errors import SourceError
+from ids.model.table import unused
 from ids.sink import write
 from ids.source import Source
 
-__all__ = ["Aside"]
+__all__ = ["Aside", "notes"]
 
-_NOTES = ("ids_row", "ids_reason")
+_ROW, _REASON = "ids_row", "ids_reason"
+
+
+def notes(columns: Collection[str]) -> tuple[str, str]:
+    """The columns that say which row was bad, and why, beside a table's own."""
+    return unused(_ROW, columns), unused(_REASON, columns)
 
 
 class Aside:
@@ -49,10 +56,8 @@ class Aside:
 
     def _kept(self, source: Source) -> pa.Table:
         rows = sorted(self._reasons)
-        # a file of rows set aside earlier may come back as a table, with its notes
-        columns = [name for name in source.schema if name not in _NOTES]
-        kept = to_table(source.read(columns).take(np.array(rows, np.int64)))
-        notes = [source.where(row) for row in rows], [self._reasons[row] for row in rows]
-        for name, texts in zip(_NOTES, notes, strict=True):
-            kept = kept.append_column(name, pa.array(texts, "string"))
+        kept = to_table(source.read(source.schema).take(np.array(rows, np.int64)))
+        texts = [source.where(row) for row in rows], [self._reasons[row] for row in rows]
+        for name, text in zip(notes(source.schema), texts, strict=True):
+            kept = kept.append_column(name, pa.array(text, "string"))
         return kept

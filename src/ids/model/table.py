@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain, count
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DOUBLE_INTEGERS", "ColumnData", "Kind", "Table"]
+__all__ = ["DOUBLE_INTEGERS", "ColumnData", "Kind", "Table", "unused"]
 
 # Up to here every integer is a double, and int64 -> float64 loses nothing.
 DOUBLE_INTEGERS = 2**53
@@ -61,3 +63,16 @@ class Table:
         if isinstance(rows, slice):
             return Table(taken, len(range(*rows.indices(self.rows))))
         return Table(taken, len(rows))
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """``name``, or the first of ``name_2``, ``name_3``, … that differs from every taken one.
+
+    Names that differ only in case count as the same, as they do in a Spark session.
+
+    >>> unused("row", ["Row", "at"])
+    'row_2'
+    """
+    folded = {each.lower() for each in taken}
+    candidates = chain([name], (f"{name}_{number}" for number in count(2)))
+    return next(each for each in candidates if each.lower() not in folded)

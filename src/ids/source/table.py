@@ -8,9 +8,10 @@ from typing import Protocol
 from ids.errors import DataError, IdsError, UnknownNameError
 from ids.model.table import Kind, Table
 
-__all__ = ["INDEX", "Source", "TableSource", "refusal", "remedy"]
+__all__ = ["INDEX", "REPEATED", "Source", "TableSource", "refusal", "remedy"]
 
 INDEX = "the index of the DataFrame"
+REPEATED = "there more than once"
 
 
 class Source(Protocol):
@@ -76,4 +77,6 @@ def remedy(what: str) -> str:
     """What to do about a column that IDS does not read."""
     if what == INDEX:
         return "pass df.reset_index()"
+    if what == REPEATED:
+        return "rename all but one"
     return "IDS reads numbers, text, booleans and timestamps"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from ids.engine.aside import notes
 from ids.errors import DataError, SourceError
 from ids.model.table import Kind
-from ids.spark.frames import Frame, Typed, quoted
+from ids.spark.frames import Frame, Typed, numbered
 from ids.spark.rows import FAULT, Ready
 from ids.spark.sinks import write
 from ids.spark.sources import ORIGIN
@@ -19,9 +20,9 @@ from ids.spark.sources import ORIGIN
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Aside", "refused"]
+__all__ = ["Aside", "made", "refused", "shown"]
 
-_NOTES = ("ids_row", "ids_reason")
+_REASON = "ids_reason"
 _FILE = "ids_file"
 _NUMBER = "ids_number"
 _PIECE = (_FILE, "ids_start", "ids_piece")
@@ -43,7 +44,7 @@ def refused(table: str, frame: Frame, rows: Ready) -> DataError:
 
     Both ``frame`` and ``rows``, made of it, carry the rows' origin.
     """
-    bad = _numbered(frame, rows).orderBy(_FILE, _NUMBER)
+    bad = _placed(frame, rows).orderBy(_FILE, _NUMBER)
     first = bad.selectExpr(FAULT, _NAMED).first()
     assert first is not None
     reason, where = first
@@ -67,22 +68,21 @@ class Aside:
 
     def keep(self, frame: Frame, rows: Ready) -> None:
         """Set the bad rows aside; rewrites the file with those set aside before."""
-        own = [name for name in rows.columns if name not in _NOTES]
-        shown = [F.expr(_shown(rows.columns[name])).alias(name) for name in own]
+        values = [
+            F.expr(shown(typed)).alias(numbered(number))
+            for number, typed in enumerate(rows.columns.values())
+        ]
         query = F.lit(len(self.found)).alias(_QUERY)
-        self.found.append(_numbered(frame, rows).select(*shown, _FILE, _NUMBER, FAULT, query))
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SourceError(f"cannot make {self.directory}: {error.strerror}") from error
+        self.found.append(_placed(frame, rows).select(*values, _FILE, _NUMBER, FAULT, query))
+        made(self.directory)
         every = self.found[0]
         for more in self.found[1:]:
             every = every.unionAll(more)
         name = self.table.replace(os.sep, "_")
-        write(_once(every, own), self.directory / f"{name}.parquet")
+        write(_once(every, list(rows.columns)), self.directory / f"{name}.parquet")
 
 
-def _numbered(frame: Frame, rows: Ready) -> DataFrame:
+def _placed(frame: Frame, rows: Ready) -> DataFrame:
     """The bad rows, each with its file and its number in it, from 1 on.
 
     What a task read of a file it counted in one go. So the pieces of the files, few, are counted,
@@ -104,14 +104,22 @@ def _once(every: DataFrame, own: list[str]) -> DataFrame:
     """Each row once, in the order of the input, its reasons in the order of the queries."""
     reasons = f"array_sort(collect_list(named_struct('q', {_QUERY}, 'reason', {FAULT})))"
     told = f"array_join(array_distinct({reasons}.reason), '; ')"
-    values = [F.first(quoted(name)).alias(name) for name in own]
-    rows = every.groupBy(_FILE, _NUMBER).agg(*values, F.expr(told).alias(_NOTES[1]))
-    ordered = rows.orderBy(_FILE, _NUMBER)
-    named = F.expr(_NAMED).alias(_NOTES[0])
-    return ordered.select(*(quoted(name) for name in own), named, _NOTES[1])
+    values = [numbered(number) for number in range(len(own))]
+    first = [F.first(name).alias(name) for name in values]
+    rows = every.groupBy(_FILE, _NUMBER).agg(*first, F.expr(told).alias(_REASON))
+    ordered = rows.orderBy(_FILE, _NUMBER).select(*values, F.expr(_NAMED), _REASON)
+    return ordered.toDF(*own, *notes(own))
 
 
-def _shown(typed: Typed) -> str:
+def made(directory: Path) -> None:
+    """Make the directory that bad rows go to."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SourceError(f"cannot make {directory}: {error.strerror}") from error
+
+
+def shown(typed: Typed) -> str:
     """A column as it is written out: an instant is a timestamp again."""
     if typed.kind is None:
         return f"cast({typed.text} as string)"

@@ -16,8 +16,8 @@ from ids.model.table import Kind
 from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
 from ids.spark.cells import cells_of, wordy_columns
-from ids.spark.evaluating import output_names
-from ids.spark.frames import Frame, Typed, quoted
+from ids.spark.evaluating import nameless, output_names
+from ids.spark.frames import Frame, Typed
 from ids.spark.limits import refuse_beyond_panes
 from ids.spark.panes import COUNT, Layout, panes
 from ids.spark.rows import Ready, Survey, ready, survey
@@ -58,10 +58,11 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
     final = -(-last // plan.window.slide)
     keys = list(rows.keys)
     emits = windows(plan.window, table, keys, layout.sums, final)
-    answers = unfolded(with_moments(plan), layout, emits, [*keys, INSTANT, COUNT])
+    inner = nameless(plan)
+    answers = unfolded(with_moments(inner), layout, emits, [*keys, INSTANT, COUNT])
     if plan.sampled:
-        answers = estimated_windows(plan, rows, answers)
-    return _ordered(plan, _since_before(plan, answers, keys), keys, rows)
+        answers = estimated_windows(inner, rows, answers)
+    return _ordered(plan, _since_before(inner, answers, keys), keys, rows)
 
 
 def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
@@ -84,11 +85,11 @@ def _few_valued(frame: Frame, names: list[str]) -> list[str]:
     """Which columns hold few values, as far as a few rows tell; only speed depends on it."""
     if not names:
         return []
-    some = frame.data.select(*(F.expr(frame.columns[n].text).alias(n) for n in names))
-    counts = some.limit(_SAMPLED).agg(*(F.countDistinct(F.col(quoted(n))).alias(n) for n in names))
-    row = counts.first()
+    texts = [frame.columns[name].text for name in names]
+    some = frame.data.selectExpr(*texts).limit(_SAMPLED)
+    row = some.agg(*(F.countDistinct(F.expr(text)) for text in texts)).first()
     assert row is not None
-    return [name for name in names if row[name] <= _FEW_VALUES]
+    return [name for name, values in zip(names, row, strict=True) if values <= _FEW_VALUES]
 
 
 def _since_before(plan: SelectPlan, answers: DataFrame, keys: list[str]) -> DataFrame:
@@ -101,8 +102,8 @@ def _since_before(plan: SelectPlan, answers: DataFrame, keys: list[str]) -> Data
     adjoining = F.lag(INSTANT).over(order) == F.col(INSTANT) - 1
     changed = {}
     for name in deltas:
-        before = F.when(adjoining, F.lag(quoted(name)).over(order)).otherwise(F.lit(0.0))
-        changed[name] = F.col(quoted(name)) - before
+        before = F.when(adjoining, F.lag(name).over(order)).otherwise(F.lit(0.0))
+        changed[name] = F.col(name) - before
     return answers.withColumns(changed)
 
 
@@ -120,12 +121,16 @@ def _ordered(plan: SelectPlan, answers: DataFrame, keys: list[str], rows: Ready)
 def named_output(
     plan: SelectPlan, answers: DataFrame, keys: dict[str, Typed], emit_at: str
 ) -> DataFrame:
-    """The output as users see it: keys, emit_at, n, then the items."""
+    """The output as users see it: keys, emit_at, n, then the items.
+
+    ``answers`` are those of the ``nameless`` plan.
+    """
     columns = []
     for name, (column, typed) in zip(plan.partition_by, keys.items(), strict=True):
         text = f"timestamp_micros({column})" if typed.kind is Kind.TIME else column
         columns.append(F.expr(text).alias(name))
     columns.append(F.expr(emit_at).alias("emit_at"))
     columns.append(F.col(COUNT).alias("n"))
-    columns.extend(F.col(quoted(name)) for name in output_names(plan))
+    inner = zip(output_names(nameless(plan)), output_names(plan), strict=True)
+    columns.extend(F.col(name).alias(alias) for name, alias in inner)
     return answers.select(*columns)

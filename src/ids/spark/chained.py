@@ -21,7 +21,7 @@ from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
 from ids.spark.batch import named_output
 from ids.spark.cells import cells_of
-from ids.spark.evaluating import answered
+from ids.spark.evaluating import answered, nameless
 from ids.spark.frames import Frame
 from ids.spark.limits import refuse_beyond_panes
 from ids.spark.panes import COUNT, Layout, atoms, item_sums
@@ -82,7 +82,7 @@ def streamed_windows(
         ]
     summed = spread.groupBy(_WINDOW, *rows.keys).agg(*sums).filter(F.col(COUNT) > 0)
     kept = [_WINDOW, *rows.keys, COUNT]
-    answers = answered(plan, layout, summed, kept, _BEFORE if asks_before else None)
+    answers = answered(nameless(plan), layout, summed, kept, _BEFORE if asks_before else None)
     return named_output(plan, answers, rows.keys, f"{_WINDOW}.end")
 
 

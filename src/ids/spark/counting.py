@@ -20,7 +20,7 @@ from ids.plan import SelectPlan
 from ids.spark.batch import Faults, named_output
 from ids.spark.cells import cells_of
 from ids.spark.contents import CONTENT, content_of
-from ids.spark.evaluating import output_fields
+from ids.spark.evaluating import nameless, output_fields
 from ids.spark.fitting import fit_scales
 from ids.spark.frames import Frame, Typed
 from ids.spark.mapping import mapped
@@ -28,7 +28,7 @@ from ids.spark.panes import COUNT
 from ids.spark.ranking import BUCKET, HEAVY, Ranked, look, order, rank
 from ids.spark.replaying import TASK, Replay
 from ids.spark.rows import Ready, measure, ready
-from ids.spark.sources import ORIGIN, with_origin
+from ids.spark.sources import ORIGIN
 from ids.spark.words import truth_words, words
 
 if TYPE_CHECKING:
@@ -60,10 +60,11 @@ def count_windows(
         rows = rows.sound()
     scales = tuple(f.scale for f in fit_scales(plan, rows.data, known.reaches))
     ranked = rank(plan, rows, known.rows - known.faults, ruler, target)
-    placed = ready(plan, Frame(with_origin(frame.data), frame.columns, frame.unsupported))
+    placed = ready(plan, frame.placed())
     if known.faults:
         placed = placed.sound()
-    return _in_stream_order(plan, placed, answered_tasks(plan, placed, ranked, scales))
+    emits = answered_tasks(nameless(plan), placed, ranked, scales)
+    return _in_stream_order(plan, placed, emits)
 
 
 def answered_tasks(
@@ -135,7 +136,7 @@ def given_rows(plan: SelectPlan, rows: Ready) -> DataFrame:
         *content,
         *(F.expr(text).alias(name) for name, text in cells.groups),
     )
-    kept = [*rows.keys, *orders, ORIGIN, *(c for c in data.columns if c.startswith("ids_x"))]
+    kept = [*rows.keys, *orders, ORIGIN, *(name for name in measure_columns(rows) if name)]
     kept += [CONTENT] if plan.sampled else []
     return data.selectExpr(*kept, *truth_words(cells.predicates))
 

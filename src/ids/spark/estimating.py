@@ -14,32 +14,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ids.engine.answers import Answers
-from ids.engine.moments import moment_items, with_moments
+from ids.engine.moments import moment_items
 from ids.engine.rows import Measure
 from ids.engine.sampled import Population, estimated
 from ids.engine.stretch import item_columns
 from ids.games import Attributed
 from ids.plan import SelectPlan
 from ids.spark.contents import PRIORITY
-from ids.spark.evaluating import exact_names, item_names
+from ids.spark.evaluating import item_names
 from ids.spark.panes import COUNT
 from ids.spark.replaying import BATCH, key_starts, measure_of
 from ids.spark.rows import measure
 from ids.spark.windows import INSTANT
 from ids.spark.words import atoms_of
 
-__all__ = ["AT", "IS_EMIT", "STRETCH", "Estimating", "answer_columns"]
+__all__ = ["AT", "IS_EMIT", "STRETCH", "Estimating"]
 
 AT = "ids_at"
 STRETCH = "ids_stretch"
 IS_EMIT = "ids_is_emit"
 
 Integers = npt.NDArray[np.int64]
-
-
-def answer_columns(plan: SelectPlan) -> dict[str, str]:
-    """The column of each exact answer and moment: not by its name, which may hold a dot."""
-    return {name: f"ids_e{n}" for n, name in enumerate(exact_names(with_moments(plan)))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +73,13 @@ class Estimating:
         continues = np.zeros(len(at), np.bool_)
         continues[1:] = (at[1:] == at[:-1] + 1) & (group[emitted][1:] == group[emitted][:-1])
         found = estimated(self.plan, population, self._exact(emits))
-        given = answer_columns(self.plan)
         columns = {name: emits.column(name) for name in self.keys}
         columns |= {INSTANT: emits.column(AT), COUNT: emits.column(COUNT)}
         for item in self.plan.items:
             if item.name in found:
                 columns |= item_columns(item, found[item.name], continues)
             else:
-                columns |= {name: emits.column(given[name]) for name in item_names(item)}
+                columns |= {name: emits.column(name) for name in item_names(item)}
         own = emits.column(AT).to_numpy() // self.length == emits.column(STRETCH).to_numpy()
         return pa.table(columns).filter(pa.array(own))
 
@@ -117,9 +111,8 @@ class Estimating:
     def _exact(self, emits: pa.Table) -> Answers:
         """The exact answers and moments that came along with the emits."""
         answers = Answers.empty()
-        given = answer_columns(self.plan)
         for item in moment_items(self.plan):
-            column = emits.column(given[item.name])
+            column = emits.column(item.name)
             missing = column.is_null().to_numpy()
             answers.worths[item.game.name, item.measure] = (_doubles(column), missing)
         for item in self.plan.sampled:
@@ -127,7 +120,7 @@ class Estimating:
             key = (item.game.name, item.measure, item.predicate)
             parts = ("value", *(part.lower() for part in item.parts))
             named = zip(parts, item_names(item), strict=True)
-            found = {part: _doubles(emits.column(given[name])) for part, name in named}
+            found = {part: _doubles(emits.column(name)) for part, name in named}
             nothing = Attributed(*(np.zeros(0) for _ in Attributed._fields))
             answers.attributions[key] = answers.attributions.get(key, nothing)._replace(**found)
         return answers

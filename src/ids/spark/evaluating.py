@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import DoubleType, StringType, StructField
@@ -12,7 +13,6 @@ from ids.model.query import ItemKind
 from ids.model.scale import MAX_ROWS
 from ids.plan import PlannedItem, SelectPlan
 from ids.spark.answers import Answers
-from ids.spark.frames import quoted
 from ids.spark.panes import COUNT, Layout, applied
 from ids.spark.sources.canonical import spell
 
@@ -24,6 +24,7 @@ __all__ = [
     "answered",
     "exact_names",
     "item_names",
+    "nameless",
     "narrow",
     "output_fields",
     "output_names",
@@ -34,6 +35,12 @@ __all__ = [
 _TOO_WIDE = spell(
     f"a window has more than the {MAX_ROWS:,} rows that are summed exactly; choose a shorter window"
 )
+
+
+def nameless(plan: SelectPlan) -> SelectPlan:
+    """The plan with numbers for aliases: inside of Spark no alias meets a column of ours."""
+    items = [replace(item, name=f"ids_e{number}") for number, item in enumerate(plan.items)]
+    return replace(plan, items=tuple(items))
 
 
 def output_names(plan: SelectPlan) -> list[str]:
@@ -74,6 +81,7 @@ def answered(
 ) -> DataFrame:
     """One column an output name beside the ``kept`` ones, in place of the sums.
 
+    The plan is a ``nameless`` one.
     A SHAPLEY_DELTA is the difference from the sums whose names begin with ``before``; without
     these it is this window's attribution, for the caller to subtract the one before.
     """
@@ -89,7 +97,7 @@ def answered(
         if item.kind is ItemKind.DELTA and before is not None:
             earlier = text_of(then.attributed(item).value)
             texts[item.name] = f"({texts[item.name]} - {earlier})"
-    columns = [f"cast({texts[name]} as double) AS {quoted(name)}" for name in exact_names(plan)]
+    columns = [f"cast({texts[name]} as double) AS {name}" for name in exact_names(plan)]
     return applied(narrow(data), program).selectExpr(*kept, *columns)
 
 

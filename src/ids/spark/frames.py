@@ -1,29 +1,34 @@
-"""A Spark table as IDS sees it: what each column holds, and how it reads as one of four types.
+"""A Spark table as IDS sees it: every column under a number and in one of four types.
 
 Numbers become BIGINT or DOUBLE, texts STRING, truths BOOLEAN, instants BIGINT (µs since 1970 UTC,
 whatever the session's time zone). That is what the in-process engine computes with, too.
+
+Columns are called ``c0``, ``c1``, … from here on, and whatever we add ``ids_…``. So no name of the
+user's can clash with ours, and names that differ only in case stay apart in any session.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 
 from ids.model.table import Kind
 from ids.plan import Schema
 from ids.source.memory import article
+from ids.source.table import REPEATED
 from ids.spark.sources.canonical import quoted
+from ids.spark.sources.origin import mark_of, with_origin
 from ids.spark.typed import Typed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-__all__ = ["HIDDEN", "Frame", "Typed", "quoted"]
-
-HIDDEN = ("ids_origin", "ids_malformed")  # what our own sources put beside a table's columns
+__all__ = ["Frame", "Typed", "numbered", "quoted"]
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
@@ -31,7 +36,12 @@ _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A DataFrame, the columns IDS reads of it, and why it does not read the others."""
+    """A table's rows, the columns IDS reads of it, and why it does not read the others.
+
+    data         columns ``c0``, ``c1``, … and those that our own sources add (``ids_origin``)
+    columns      by the names that users know, as SQL over ``data``
+    unsupported  by the names that users know
+    """
 
     data: DataFrame
     columns: dict[str, Typed]
@@ -39,18 +49,30 @@ class Frame:
 
     @classmethod
     def of(cls, data: DataFrame) -> Frame:
-        """Read a DataFrame's schema; no job runs."""
+        """Take a DataFrame by its schema; no job runs."""
         columns: dict[str, Typed] = {}
         unsupported: dict[str, str] = {}
-        for field in data.schema.fields:
-            if field.name in HIDDEN:
-                continue
-            typed = _typed(field.name, field.dataType)
-            if typed is None:
+        taken: dict[str, Column] = {}
+        fields = data.schema.fields
+        repeated = {name for name, times in Counter(f.name for f in fields).items() if times > 1}
+        for number, field in enumerate(fields):
+            name, mark = numbered(number), mark_of(field)
+            typed = _typed(name, field.dataType)
+            if mark is not None:
+                taken.setdefault(mark, F.col(name).alias(mark))
+            elif field.name in repeated:
+                unsupported[field.name] = REPEATED
+            elif typed is None:
                 unsupported[field.name] = _described(field.dataType)
             else:
-                columns[field.name] = typed
-        return cls(data, columns, unsupported)
+                columns[field.name] = replace(typed, text=name)
+                taken[name] = F.expr(typed.text).alias(name)
+        placed = data.toDF(*(numbered(number) for number in range(len(fields))))
+        return cls(placed.select(*taken.values()), columns, unsupported)
+
+    def placed(self) -> Frame:
+        """The same rows, each with its origin: where it stood in the input."""
+        return replace(self, data=with_origin(self.data))
 
     @property
     def schema(self) -> Schema:
@@ -59,8 +81,14 @@ class Frame:
         return Schema(kinds, self.unsupported)
 
 
-def _typed(name: str, type_: DataType) -> Typed | None:
-    text, spelled = quoted(name), type_.simpleString()
+def numbered(number: int) -> str:
+    """The column that is number ``number`` of a table's own."""
+    return f"c{number}"
+
+
+def _typed(text: str, type_: DataType) -> Typed | None:
+    """A value of a Spark type as one of the four; None if IDS does not read it."""
+    spelled = type_.simpleString()
     if spelled in _INTEGERS:
         return Typed(text if spelled == "bigint" else f"cast({text} as bigint)", Kind.NUMBER, True)
     if spelled in ("double", "float") or spelled.startswith("decimal"):

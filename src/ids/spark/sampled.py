@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from ids.engine.moments import with_moments
 from ids.model.query import ItemKind
 from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
 from ids.spark.cells import cells_of
 from ids.spark.contents import CONTENT, PRIORITY, content_of, priority_of, tie_break_of
-from ids.spark.estimating import AT, IS_EMIT, STRETCH, Estimating, answer_columns
-from ids.spark.evaluating import output_fields
-from ids.spark.frames import quoted
+from ids.spark.estimating import AT, IS_EMIT, STRETCH, Estimating
+from ids.spark.evaluating import exact_names, output_fields
 from ids.spark.mapping import mapped
 from ids.spark.panes import COUNT, PANE, pane_of
 from ids.spark.rows import Ready, measure
@@ -39,7 +39,7 @@ _ROW = "ids_row"
 
 
 def estimated_windows(plan: SelectPlan, rows: Ready, answers: DataFrame) -> DataFrame:
-    """The emits with their sampled items estimated.
+    """The emits with their sampled items estimated; the plan is a ``nameless`` one.
 
     ``answers`` holds, for each emit, the exact answers and the moments of sampled measures.
     """
@@ -51,7 +51,7 @@ def estimated_windows(plan: SelectPlan, rows: Ready, answers: DataFrame) -> Data
     data = _placed(_pane_samples(plan, rows), PANE, width, length)
     # a change looks back at the emit before, which may be of the stretch before
     reach = 1 if any(item.kind is ItemKind.DELTA for item in plan.sampled) else 0
-    exact = [F.col(quoted(name)).alias(column) for name, column in answer_columns(plan).items()]
+    exact = exact_names(with_moments(plan))
     emits = _placed(answers.select(*keys, INSTANT, COUNT, *exact), INSTANT, reach, length)
     both = emits.withColumn(IS_EMIT, F.lit(True)).unionByName(
         data.withColumn(IS_EMIT, F.lit(False)), allowMissingColumns=True

@@ -27,7 +27,7 @@ from ids.spark.limits import refuse_samples
 from ids.spark.preflight import check_batch
 from ids.spark.rows import Ready, ready
 from ids.spark.session import has_session, session_of
-from ids.spark.sources import read, with_origin
+from ids.spark.sources import read
 from ids.spark.topic import is_kafka
 
 __all__ = ["Result", "opened", "run_script", "sql", "sql_all"]
@@ -180,7 +180,7 @@ def _batch(statement: Select, plan: SelectPlan, frame: Frame, aside: Aside | Non
     def on_faults(_: Ready, faults: int) -> None:
         nonlocal set_aside
         # a row's place is that before WHERE
-        placed = Frame(with_origin(frame.data), frame.columns, frame.unsupported)
+        placed = frame.placed()
         if aside is None:
             raise refused(plan.table, placed, ready(plan, placed))
         aside.keep(placed, ready(plan, placed))

@@ -70,13 +70,17 @@ def write_stream(df: DataFrame, stream: BinaryIO, place: Target) -> int:
 
 def messages(df: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
     """Rows as Kafka takes them: ``key`` and ``value``, each a JSON object (no keys: NULL)."""
+    fields = {name: f"c{number} AS {quoted(name)}" for number, name in enumerate(df.columns)}
     key = "CAST(NULL AS STRING)"
     if keys:
-        names = ", ".join(quoted(name) for name in keys)
-        key = f"to_json(struct({names}), {_sql_map(_JSON)})"
-    every = ", ".join(quoted(name) for name in df.columns)
-    value = f"to_json(struct({every}), {_sql_map(_JSON)})"
-    return df.select(F.expr(key).alias("key"), F.expr(value).alias("value"))
+        key = f"to_json(struct({', '.join(fields[name] for name in keys)}), {_sql_map(_JSON)})"
+    value = f"to_json(struct({', '.join(fields.values())}), {_sql_map(_JSON)})"
+    return _numbered(df).select(F.expr(key).alias("key"), F.expr(value).alias("value"))
+
+
+def _numbered(df: DataFrame) -> DataFrame:
+    """Numbers for names: some sessions take names that differ only in case for the same."""
+    return df.toDF(*(f"c{number}" for number in range(len(df.columns))))
 
 
 def _sql_map(options: dict[str, str]) -> str:
@@ -117,7 +121,7 @@ def _spooled(df: DataFrame, place: Target) -> Iterator[Iterator[pa.RecordBatch]]
     beside = Path(gettempdir()) if place.device else (place.directory or place.file).parent
     spool = beside / f".{place.file.name}.{os.getpid()}.spool"
     try:
-        df.write.mode("overwrite").option("compression", "snappy").parquet(str(spool))
+        _numbered(df).write.mode("overwrite").option("compression", "snappy").parquet(str(spool))
         if not (spool / SUCCESS).exists():
             raise SourceError(
                 f"the workers did not write {place.file} where the driver could see it; "
@@ -146,7 +150,7 @@ def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa
     held: list[pa.Table] = []
     rows = 0
     for batch in batches:
-        table = pa.Table.from_batches([batch]).cast(schema)
+        table = pa.Table.from_batches([batch]).rename_columns(schema.names).cast(schema)
         while rows + table.num_rows >= _GROUP:
             fitting = _GROUP - rows
             yield pa.concat_tables([*held, table.slice(0, fitting)])

@@ -20,7 +20,6 @@ from ids.model.query import ItemKind
 from ids.plan import PlannedItem, SelectPlan
 from ids.spark.answers import Answers, exact_columns
 from ids.spark.evaluating import aggregate_text, answered, exact_names, narrow, text_of
-from ids.spark.frames import quoted
 from ids.spark.mapping import mapped
 from ids.spark.panes import Item, Layout, applied
 
@@ -48,7 +47,7 @@ def unfolded(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str])
     for number in range(len(layout.parts)):
         items = [item for item in plan.items if item.measure == number]
         data = _measured(items, layout, data, number, kept)
-    return data.select(*kept, *map(quoted, exact_names(plan)))
+    return data.select(*kept, *exact_names(plan))
 
 
 def _in_workers(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str]) -> DataFrame:
@@ -71,18 +70,19 @@ def _measured(
 ) -> DataFrame:
     """The answers of one measure in place of its sums; every other column stays."""
     own = {name for item in layout.items(number) for name in item.columns(layout.parts[number])}
-    others = [quoted(name) for name in data.columns if name not in own and name not in kept]
+    others = [name for name in data.columns if name not in own and name not in kept]
     program = Program("ids_v")
     answers = Answers(layout, program.column)
     aggregates = {
-        quoted(item.name): aggregate_text(answers, item)
+        item.name: aggregate_text(answers, item)
         for item in items
         if item.kind is ItemKind.AGGREGATE
     }
     asked = [item for item in items if item.kind is not ItemKind.AGGREGATE]
+    games = {item.game.name: item.game for item in asked}
     parts = {
-        f"ids_{game.name}_{name}": text_of(part)
-        for game in {item.game.name: item.game for item in asked}.values()
+        _part(place, name): text_of(part)
+        for place, game in enumerate(games.values())
         for name, part in zip(_PARTS, answers.part(game, Item(number, _ANY)), strict=True)
     }
     if asked:
@@ -92,8 +92,8 @@ def _measured(
     evaluated = applied(data, program).selectExpr(*kept, *others, *number_column, *found)
     if not asked:
         return evaluated
-    stay = [F.expr(f"first({name})").alias(name.strip("`")) for name in [*others, *aggregates]]
-    folded = [column for item in asked for column in _folded(item)]
+    stay = [F.expr(f"first({name})").alias(name) for name in [*others, *aggregates]]
+    folded = [c for item in asked for c in _folded(item, list(games).index(item.game.name))]
     return evaluated.groupBy(*kept).agg(*stay, *folded)
 
 
@@ -110,13 +110,17 @@ def _rows(layout: Layout, data: DataFrame, number: int, others: list[str]) -> Da
     return data.selectExpr(*others, *window.columns(parts), each)
 
 
-def _folded(item: PlannedItem) -> list[Column]:
+def _part(game: int, part: str) -> str:
+    """The column of a part of an attribution under game number ``game``."""
+    return f"ids_g{game}_{part}"
+
+
+def _folded(item: PlannedItem, game: int) -> list[Column]:
     """An item's columns, taken from the row of its predicate."""
     names = {item.name: "value"}
     names |= {f"{item.name}_{part.lower()}": part.lower() for part in item.parts}
+    own = f"{_NUMBER} = {item.predicate}"
     return [
-        F.expr(
-            f"max(CASE WHEN {_NUMBER} = {item.predicate} THEN ids_{item.game.name}_{part} END)"
-        ).alias(name)
+        F.expr(f"max(CASE WHEN {own} THEN {_part(game, part)} END)").alias(name)
         for name, part in names.items()
     ]

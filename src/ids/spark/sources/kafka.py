@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ids.errors import SourceError
+from ids.model.table import unused
 from ids.spark.sources.canonical import quoted, typed
-from ids.spark.sources.origin import ORIGIN
+from ids.spark.sources.origin import ORIGIN, beside
 from ids.spark.topic import Topic, is_kafka, undeclared
 
 __all__ = ["MALFORMED", "declared", "decoded", "packages_for", "read_kafka"]
@@ -73,8 +74,10 @@ def declared(schema: str) -> T.StructType:
 
 def decoded(messages: DataFrame, columns: T.StructType) -> DataFrame:
     """Kafka's own columns as rows of the declared ones."""
-    target = T.StructType([*columns.fields, T.StructField(MALFORMED, T.StringType())])
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED, "timeZone": "UTC"}
+    names = columns.fieldNames()
+    corrupt = unused(MALFORMED, names)
+    target = T.StructType([*columns.fields, T.StructField(corrupt, T.StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": corrupt, "timeZone": "UTC"}
     parsed = messages.select(
         F.from_json(F.col("value").cast("string"), target, options).alias("row"),
         F.expr("value IS NULL").alias("empty"),
@@ -87,5 +90,6 @@ def decoded(messages: DataFrame, columns: T.StructType) -> DataFrame:
         for field in columns.fields
     ]
     # a message without a value is how Kafka deletes a key: it is no row either
-    malformed = F.expr(f"IF(empty, '', row.{MALFORMED})").alias(MALFORMED)
-    return parsed.select(*values, ORIGIN, malformed)
+    malformed = F.expr(f"IF(empty, '', row.{corrupt})")
+    origin = beside(names, F.col(ORIGIN), ORIGIN)
+    return parsed.select(*values, origin, beside(names, malformed, MALFORMED))

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-__all__ = ["LATER", "ORIGIN", "name_origin", "with_origin"]
+from ids.model.table import unused
+
+__all__ = ["LATER", "ORIGIN", "beside", "mark_of", "name_origin", "with_origin"]
 
 ORIGIN = "ids_origin"
 
+_MARK = "ids"
+
 _PLACE = "monotonically_increasing_id()"
 LATER = "CAST(NULL AS BIGINT)"  # Spark counts no rows on a stream
+
+
+def beside(columns: Collection[str], column: Column, name: str) -> Column:
+    """A column of ours for a table that has ``columns``.
+
+    It is called ``name`` if no column is, and known by its metadata whatever it is called.
+    """
+    return column.alias(unused(name, columns), metadata={_MARK: name})
+
+
+def mark_of(field: T.StructField) -> str | None:
+    """Which column of ours this is; None for one of the table's own."""
+    mark: str | None = field.metadata.get(_MARK)
+    return mark
 
 
 def with_origin(df: DataFrame) -> DataFrame:
@@ -26,10 +46,9 @@ def with_origin(df: DataFrame) -> DataFrame:
     """
     if ORIGIN in df.columns:
         return _settled(df)
-    place = LATER if df.isStreaming else _PLACE
-    if _of_files(df):
-        return df.withColumn(ORIGIN, F.expr(_of_file("_metadata.file_path", place)))
-    return df.withColumn(ORIGIN, F.expr(_struct("''", "0L", place)))
+    file = _file_of(df) or [F.lit("").alias("file"), F.expr("0L").alias("start")]
+    place = F.expr(LATER if df.isStreaming else _PLACE).alias("row")
+    return df.withColumn(ORIGIN, F.struct(*file, place))
 
 
 def name_origin(*, encoded: bool, place: str | None = None) -> str:
@@ -60,14 +79,18 @@ def _settled(df: DataFrame) -> DataFrame:
     return df.withColumn(ORIGIN, F.expr(_struct(f"{ORIGIN}.file", f"{ORIGIN}.start", row)))
 
 
-def _of_files(df: DataFrame) -> bool:
+def _file_of(df: DataFrame) -> list[Column] | None:
+    """The file of a row and where the task began in it; None if rows come from no files."""
     # over Spark Connect the refusal of a column is logged, where it is no fault
     log = PySparkLogger.getLogger("DataFrameQueryContextLogger")
     was, log.disabled = log.disabled, True
     try:
-        found = df.select("_metadata.file_path", "_metadata.file_block_start").dtypes
+        # asked for as metadata, since a table may have a column of that name
+        file = df.metadataColumn("_metadata")
+        found = [file["file_path"].alias("file"), file["file_block_start"].alias("start")]
+        types = [type_ for _, type_ in df.select(*found).dtypes]
     except AnalysisException:
-        return False
+        return None
     finally:
         log.disabled = was
-    return [type_ for _, type_ in found] == ["string", "bigint"]
+    return found if types == ["string", "bigint"] else None

@@ -23,7 +23,7 @@ from ids.source.files import FileSource
 from ids.source.parts import ParquetPart
 from ids.spark.sources.canonical import floored, quoted, spell, typed
 from ids.spark.sources.locating import Location
-from ids.spark.sources.origin import ORIGIN, name_origin
+from ids.spark.sources.origin import ORIGIN, beside, name_origin
 
 __all__ = ["NANOSECONDS", "read_parquet"]
 
@@ -71,7 +71,7 @@ def read_parquet(
         groups.setdefault(repr(layout), []).append(file)
     odd = stream or location.has_odd_names()
     place = "_metadata.row_index" if stream else None
-    origin = F.expr(name_origin(encoded=odd, place=place)).alias(ORIGIN)
+    origin = beside(columns, F.expr(name_origin(encoded=odd, place=place)), ORIGIN)
     frames = []
     for members in groups.values():
         layout = stored[members[0]]

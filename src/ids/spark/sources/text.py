@@ -14,7 +14,7 @@ from ids.errors import SourceError
 from ids.source.sampling import Sampled, sample
 from ids.spark.sources.canonical import quoted, spell, zoned_instant
 from ids.spark.sources.locating import Location
-from ids.spark.sources.origin import LATER, ORIGIN, name_origin
+from ids.spark.sources.origin import LATER, ORIGIN, beside, name_origin
 
 __all__ = ["read_text"]
 
@@ -124,7 +124,7 @@ def _converted(
     ]
     odd = stream or location.has_odd_names()
     origin = name_origin(encoded=odd, place=LATER if stream else None)
-    return raw.select(*values, F.expr(origin).alias(ORIGIN))
+    return raw.select(*values, beside(columns, F.expr(origin), ORIGIN))
 
 
 def _value(name: str, sql: str) -> str:

@@ -8,7 +8,7 @@ beyond it, one row, and no other has come ────▶ waits for the next mic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -20,10 +20,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ids.model.window import span
-from ids.spark.frames import HIDDEN, quoted
 from ids.spark.rows import FAULT, TIME, Ready
+from ids.spark.sources import MALFORMED, ORIGIN
 from ids.spark.sources.canonical import spell
 from ids.spark.streaming.step import Counts
+from ids.spark.typed import Typed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,6 +37,7 @@ _FEW = 1_000  # a gap is crossed when one row in so many has crossed it
 _BUCKETS = 2**20
 _LEAST, _MOST = -(2**63) + 1, 2**63 - 1
 _FILE = "waiting.parquet"
+_OWN = "column "  # before the name of a column of the table, in the file
 
 Found = TypeVar("Found")
 Integers = npt.NDArray[np.int64]
@@ -174,22 +176,25 @@ class Ahead:
         return replace(rows, data=rows.data.withColumns(marked))
 
 
-def with_waiting(data: DataFrame, before: Path | None) -> DataFrame:
+def with_waiting(data: DataFrame, columns: Mapping[str, Typed], before: Path | None) -> DataFrame:
     """The rows of a micro-batch, and the one that waits in the snapshot ``before`` it."""
     if before is None or not (before / _FILE).exists():
         return data
     waiting = pq.read_table(before / _FILE)
-    schema = T.StructType([data.schema[name] for name in waiting.column_names])
-    row = data.sparkSession.createDataFrame(waiting, schema)
+    places = {f"{_OWN}{name}": typed.text for name, typed in columns.items()}
+    known = [name for name in waiting.column_names if name in {*places, ORIGIN, MALFORMED}]
+    names = [places.get(name, name) for name in known]
+    schema = T.StructType([data.schema[name] for name in names])
+    row = data.sparkSession.createDataFrame(waiting.select(known).rename_columns(names), schema)
     return data.unionByName(row, allowMissingColumns=True)
 
 
 def _keep(rows: Ready, cap: Cap, fresh: Path) -> None:
     """The row that waits, in a snapshot; as it is one, it may pass through the driver."""
-    own = [name for name, typed in rows.columns.items() if typed.kind is not None]
-    own += [name for name in HIDDEN if name in rows.data.columns]
-    waiting = rows.data.filter(_beyond(cap)).select(*map(quoted, own)).toArrow()
-    pq.write_table(waiting, fresh / _FILE)
+    own = {f"{_OWN}{name}": typed.text for name, typed in rows.columns.items() if typed.kind}
+    own |= {name: name for name in (ORIGIN, MALFORMED) if name in rows.data.columns}
+    waiting = rows.data.filter(_beyond(cap)).selectExpr(*own.values()).toArrow()
+    pq.write_table(waiting.rename_columns(list(own)), fresh / _FILE)
 
 
 def _beyond(cap: Cap) -> str:

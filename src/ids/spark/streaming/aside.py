@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from ids.errors import DataError, SourceError
-from ids.spark.frames import quoted
+from ids.engine.aside import notes
+from ids.errors import DataError
+from ids.model.table import unused
+from ids.spark.aside import made, shown
 from ids.spark.rows import FAULT, Ready
+from ids.spark.sinks import write
 from ids.spark.sources import MALFORMED, ORIGIN
 from ids.spark.streaming.ahead import AHEAD
-from ids.spark.streaming.snapshots import sync
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["Aside", "refuse"]
 
-_REASON = "ids_reason"
-
 
 class Aside:
     """Keeps bad rows in ``DIR/TABLE-00000041.parquet``, with ``ids_reason``.
 
-    Spark writes them, so that they never pass through the driver; a batch that is tried again
-    replaces its file.
+    A batch that is tried again replaces its file.
     """
 
     def __init__(self, directory: Path, table: str) -> None:
@@ -37,24 +35,15 @@ class Aside:
 
     def keep(self, rows: Ready, number: int) -> None:
         """Keep the bad rows of batch ``number``."""
-        name = f"{self._table}-{number:08d}.parquet"
-        passing = self._directory / f".{name}.tmp"
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            _bad(rows).coalesce(1).write.mode("overwrite").parquet(str(passing))
-            (written,) = passing.glob("part-*.parquet")
-            sync(written)
-            written.rename(self._directory / name)
-            sync(self._directory)
-        except (OSError, ValueError) as error:
-            told = getattr(error, "strerror", None) or "the workers write elsewhere"
-            raise SourceError(f"cannot keep bad rows in {self._directory}: {told}") from error
-        finally:
-            shutil.rmtree(passing, ignore_errors=True)
+        made(self._directory)
+        write(_bad(rows), self._file(number))
 
     def forget(self, number: int) -> None:
         """Batch ``number`` has no bad rows, whatever an earlier try of it found."""
-        (self._directory / f"{self._table}-{number:08d}.parquet").unlink(missing_ok=True)
+        self._file(number).unlink(missing_ok=True)
+
+    def _file(self, number: int) -> Path:
+        return self._directory / f"{self._table}-{number:08d}.parquet"
 
 
 def refuse(rows: Ready, faults: int) -> None:
@@ -74,8 +63,10 @@ def refuse(rows: Ready, faults: int) -> None:
 
 
 def _bad(rows: Ready) -> DataFrame:
-    own = [quoted(name) for name in rows.columns if not name.startswith("ids_")]
+    names, texts = list(rows.columns), [shown(typed) for typed in rows.columns.values()]
     if MALFORMED in rows.data.columns:
-        own.append(MALFORMED)
+        names.append(unused(MALFORMED, names))
+        texts.append(MALFORMED)
+    _, reason = notes(names)
     bad = rows.data.filter(F.col(FAULT).isNotNull())
-    return bad.selectExpr(*own, f"{FAULT} AS {_REASON}")
+    return bad.selectExpr(*texts, FAULT).toDF(*names, reason)

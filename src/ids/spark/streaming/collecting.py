@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
 from ids.spark.cells import Cells, cells_of, wordy_columns
-from ids.spark.frames import Frame, Typed, quoted
+from ids.spark.frames import Frame, Typed
 from ids.spark.panes import COUNT, PANE, Item, Layout, atoms, pane_of, panes
 from ids.spark.rows import FAULT, TIME, Ready, measure
 from ids.spark.streaming.ahead import AHEAD
@@ -82,7 +82,8 @@ class Collector:
             F.expr(f"approx_count_distinct(xxhash64({atom}))").alias("atoms"),
         ]
         for number, name in enumerate(self._wordy):
-            watched.append(F.approx_count_distinct(F.col(quoted(name))).alias(f"words{number}"))
+            text = self._columns[name].text
+            watched.append(F.approx_count_distinct(F.expr(text)).alias(f"words{number}"))
         (found,) = data.agg(*watched).toArrow().to_pylist()
         return self._seen(found)
 
@@ -117,7 +118,7 @@ class Collector:
         late = "false" if passed is None else f"({FAULT} IS NULL AND {TIME} < {passed}L)"
         made = [TIME, FAULT, AHEAD, *rows.keys]
         made += [measure(number) for number, typed in enumerate(rows.measures) if typed]
-        own = [quoted(name) for name in self._plan.columns]
+        own = [self._columns[name].text for name in self._plan.columns]
         return rows.data.selectExpr(*own, *made, f"{late} AS {_LATE}")
 
     def _watched(self, rows: Ready) -> list[Column]:

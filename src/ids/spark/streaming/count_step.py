@@ -28,7 +28,7 @@ from ids.model.table import Kind
 from ids.model.window import CountWindow
 from ids.plan import SelectPlan
 from ids.spark.counting import answer_fields, given_rows, measure_columns, orders_of
-from ids.spark.evaluating import output_names
+from ids.spark.evaluating import nameless, output_names
 from ids.spark.fitting import Reach, fit_scales
 from ids.spark.frames import Frame
 from ids.spark.mapping import mapped
@@ -86,7 +86,7 @@ class CountStep:
                 f"a stream needs a timestamp to order by, {plan.order_by[0]!r} is none",
                 hint="order by the event time, or run the script on files without a stream",
             )
-        self._plan, self._columns, self._spark = plan, frame.columns, spark
+        self._plan, self._columns, self._spark = nameless(plan), frame.columns, spark
         self._reach = halo_of(plan.window)
         self._schema = emit_schema(plan, frame)
 
@@ -97,7 +97,8 @@ class CountStep:
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
         """Settle what the watermark has passed, and speak for it; two jobs."""
-        data = with_waiting(_numbered(with_origin(batch.data), batch.number), batch.before)
+        data = _numbered(with_origin(batch.data), batch.number)
+        data = with_waiting(data, self._columns, batch.before)
         before = self._known(batch)
         ahead = Ahead(self._plan.order_by[0], batch.max_ahead, before.last, before.watermark)
         rows, counts, known = ahead.admit(

@@ -19,6 +19,7 @@ from ids.errors import CheckpointError
 from ids.model.query import ItemKind
 from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
+from ids.spark.evaluating import nameless
 from ids.spark.frames import Frame
 from ids.spark.rows import ready
 from ids.spark.sampled import estimated_windows
@@ -38,7 +39,7 @@ class Sampler:
     def __init__(self, plan: SelectPlan, frame: Frame, folder: Folder) -> None:
         assert isinstance(plan.window, TimeWindow)
         assert plan.window.slide is not None
-        self._plan, self._width = plan, plan.window.duration // plan.window.slide
+        self._plan, self._width = nameless(plan), plan.window.duration // plan.window.slide
         self._session: SparkSession = frame.data.sparkSession
         read = {name: frame.columns[name] for name in plan.columns}
         self._keeper = Keeper(plan, Frame(frame.data, read, {}), folder)

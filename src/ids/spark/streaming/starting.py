@@ -19,7 +19,7 @@ from ids.spark.frames import Frame
 from ids.spark.limits import ahead_cap, only_select, refuse_beyond_panes, refuse_retained_rows
 from ids.spark.preflight import check_stream
 from ids.spark.session import has_session, session_of
-from ids.spark.sources import read, with_origin
+from ids.spark.sources import read
 from ids.spark.streaming.arrivals import check_files, source_columns
 from ids.spark.streaming.aside import Aside
 from ids.spark.streaming.batches import Batches, Progress
@@ -130,7 +130,7 @@ def _opened(session: SparkSession, data: object, name: str) -> Frame:
         raise SourceError(
             f"table {name!r} is a finite DataFrame; give one of readStream, or use ids.spark.sql"
         )
-    return Frame.of(with_origin(data))
+    return Frame.of(data).placed()
 
 
 def _bound(script: str, frames: Tables[Frame], seed: int, retain: bool) -> tuple[SelectPlan, Frame]:

@@ -17,7 +17,7 @@ from ids.engine.moments import with_moments
 from ids.exact import Parts
 from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
-from ids.spark.evaluating import output_names
+from ids.spark.evaluating import nameless, output_names
 from ids.spark.frames import Frame, Typed
 from ids.spark.panes import COUNT
 from ids.spark.rows import Ready, key
@@ -52,8 +52,9 @@ class TimeStep:
     ) -> None:
         assert isinstance(plan.window, TimeWindow)
         assert plan.window.slide is not None
-        self._plan, self._columns, self._exact = plan, frame.columns, with_moments(plan)
         self._schema = emit_schema(plan, frame)
+        self._plan, self._columns = nameless(plan), frame.columns
+        self._exact = with_moments(self._plan)
         self._slide, self._width = plan.window.slide, plan.window.duration // plan.window.slide
         self._keys = [frame.columns[name] for name in plan.partition_by]
         self._collector = Collector(plan, frame)
@@ -67,7 +68,9 @@ class TimeStep:
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
         """Add the micro-batch's panes, and speak for every instant the watermark has passed."""
-        every = intake(self._plan, self._columns, with_waiting(batch.data, batch.before))
+        every = intake(
+            self._plan, self._columns, with_waiting(batch.data, self._columns, batch.before)
+        )
         before = self._state(batch, every)
         ahead = Ahead(self._plan.order_by[0], batch.max_ahead, before.last, before.passed)
         rows, counts, (state, panes) = ahead.admit(

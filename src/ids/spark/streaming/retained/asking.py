@@ -25,7 +25,7 @@ from ids.spark.session import session_of
 from ids.spark.streaming.retained.current import steadily
 from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.manifest import Manifest
-from ids.spark.streaming.retained.question import NOW, InstantPlan, StreamQuestion
+from ids.spark.streaming.retained.question import InstantPlan, StreamQuestion, answer_names
 from ids.spark.streaming.retained.reading import opened
 
 __all__ = ["Reply", "ask", "replied", "window_end"]
@@ -114,12 +114,11 @@ def window_end(checkpoint: Path) -> datetime:
 def _answered(frame: Frame, manifest: Manifest, plan: InstantPlan) -> pa.Table:
     assert manifest.spoken is not None and manifest.expired is not None
     inside = frame.data.filter(F.col(PANE).between(manifest.expired + 1, manifest.spoken))
-    now = {NOW: Typed(f"{manifest.spoken * manifest.slide}L", Kind.TIME)}
+    now = {plan.order_by[0]: Typed(f"{manifest.spoken * manifest.slide}L", Kind.TIME)}
     frame = Frame(inside, frame.columns | now, frame.unsupported)
     with translated():
         table = time_windows(plan, frame, _refuse).toArrow()
-    named = [*plan.partition_by, "emit_at", "n", "value", "share", "lift"]
-    named += ["error", "standard_error"] if plan.sampled else []
+    named = [*plan.partition_by, *answer_names(plan)]
     table = table.select(range(len(named))).rename_columns(named)
     if table.num_rows or plan.partition_by:
         return table

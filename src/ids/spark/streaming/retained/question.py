@@ -10,6 +10,7 @@ from ids.games import GAMES, find
 from ids.language import parse, parse_aggregate, parse_predicate
 from ids.model.query import Approximate, Drop, Item, ItemKind, Register, Select
 from ids.model.sampling import checked_seed
+from ids.model.table import unused
 from ids.model.window import TimeWindow
 from ids.plan import Registry, SelectPlan, plan_select
 from ids.plan.script import unsupported_named
@@ -18,14 +19,14 @@ from ids.spark.streaming.retained.current import steadily
 from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.manifest import Manifest
 
-__all__ = ["NOW", "InstantPlan", "StreamQuestion", "check"]
-
-NOW = "ids_now"
+__all__ = ["InstantPlan", "StreamQuestion", "answer_names", "check"]
 
 
 @dataclass(frozen=True, slots=True)
 class InstantPlan(SelectPlan):
-    """The plan of a window whose rows are known: all of them in one pane, at the instant NOW.
+    """The plan of a window whose rows are known: all of them in one pane, at one instant.
+
+    ORDER BY is a column beside the table's own that holds this instant.
 
     read  the columns that the query over all instants would read; samples are drawn by them
     """
@@ -68,16 +69,17 @@ class StreamQuestion:
         with unsupported_named(manifest.unsupported):
             plan = plan_select(replace(select, items=(item,)), kinds, registry)
         refuse_beyond_panes(plan)
-        return self._instant(plan, manifest.slide)
+        _refuse_clashes(plan)
+        return self._instant(plan, manifest.slide, unused("now", manifest.columns))
 
-    def _instant(self, plan: SelectPlan, slide: int) -> InstantPlan:
+    def _instant(self, plan: SelectPlan, slide: int, now: str) -> InstantPlan:
         same = {field.name: getattr(plan, field.name) for field in fields(plan)}
         return InstantPlan(
             **same
             | {
                 "items": tuple(replace(item, tells_spread=True) for item in plan.items),
                 "where": None,  # what it refuses was not kept
-                "order_by": (NOW,),
+                "order_by": (now,),
                 "window": TimeWindow(slide, slide),
                 "seed": self.seed,
                 "read": plan.columns,
@@ -98,3 +100,18 @@ def check(checkpoint: Path, question: StreamQuestion) -> None:
     """Refuse what cannot be asked; that takes no Spark."""
     root = checkpoint.expanduser().absolute()
     steadily(root, lambda manifest: question.planned(Folder(root).script(), manifest))
+
+
+def answer_names(plan: SelectPlan) -> list[str]:
+    """The columns of an answer behind its keys."""
+    spread = ["error", "standard_error"] if plan.sampled else []
+    return ["emit_at", "n", "value", "share", "lift", *spread]
+
+
+def _refuse_clashes(plan: SelectPlan) -> None:
+    for name in plan.partition_by:
+        if name.lower() in answer_names(plan):
+            raise ScriptError(
+                f"PARTITION BY {name!r} clashes with a column of the answer",
+                hint="rename the column, and start the stream anew",
+            )

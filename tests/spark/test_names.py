@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic import dataframe
 
 import ids
-from ids.errors import ScriptError
+from ids.errors import ScriptError, SourceError
 from ids.model.table import Kind
 from ids.sink import write
 from ids.spark.frames import Frame, Typed
@@ -170,7 +170,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
     seen: list[list[str]] = []
     original = dataframe.DataFrame.__init__
 
-    def made(self: DataFrame, *arguments: Any) -> None:
+    def made(self: dataframe.DataFrame, *arguments: Any) -> None:
         original(self, *arguments)
         seen.append(self.columns)
 
@@ -196,7 +196,9 @@ def test_columns_and_aliases_may_be_called_as_we_call_ours(
     assert {re.sub(r"\d+", "0", name) for name in met - {*names}} <= {*OURS}
 
 
-def test_names_that_differ_only_in_case_are_told_apart(session: SparkSession) -> None:
+def test_names_that_differ_only_in_case_are_told_apart(
+    session: SparkSession, tmp_path: Path
+) -> None:
     table = pa.table({"t": [1, 2, 3], "A": [1.0, 2.0, 4.0], "a": [8.0, 16.0, 32.0]})
     for frame, t in (("ROWS 2 PRECEDING", "t"), (FRAMES["time"], "at")):
         given = table if t == "t" else table.add_column(0, "at", pa.array([0, 1, 2], UTC))
@@ -206,9 +208,13 @@ def test_names_that_differ_only_in_case_are_told_apart(session: SparkSession) ->
         same(ids.sql(text, t=given), ids.spark.sql(text, t=data).toArrow())
     both = {"t": [1], "Ab": [1.0], "aB": [2.0]}
     text = "SELECT SUM(ab) FROM t WINDOW w AS (ORDER BY t ROWS 2 PRECEDING) EMIT CHANGES"
-    for sql in (ids.sql, ids.spark.sql):
-        with pytest.raises(ScriptError, match="'ab' is ambiguous in t at line 1"):
-            sql(text, **({} if sql is ids.sql else {"spark": session}), t=both)
+    with pytest.raises(ScriptError, match="'ab' is ambiguous in t at line 1"):
+        ids.sql(text, t=both)
+    with pytest.raises(ScriptError, match="'ab' is ambiguous in t at line 1"):
+        ids.spark.sql(text, spark=session, t=both)
+    write(pa.table(both), tmp_path / "t.parquet")
+    with pytest.raises(SourceError, match="several columns are called 'ab' but for the case of"):
+        ids.spark.sql(text.replace("ab", "aB"), spark=session, t=tmp_path / "t.parquet")
 
 
 def test_a_column_that_is_there_twice_is_refused_only_where_it_is_named(

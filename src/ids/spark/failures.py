@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from ids import errors
 from ids.errors import DataError, IdsError, ScriptError, SetupError, SourceError, UnknownNameError
 
-__all__ = ["translate", "translated"]
+__all__ = ["translate", "translated", "unfit_workers"]
 
 
 @contextmanager
@@ -94,10 +94,32 @@ def _lost(_: re.Match[str], __: str) -> IdsError:
     )
 
 
-def _stranger(_: re.Match[str], __: str) -> IdsError:
+def unfit_workers(fact: str) -> SetupError:
+    """The workers' Python cannot run our functions."""
     return SetupError(
-        "the Python of Spark's workers has no IDS; install it there, and set "
-        "spark.pyspark.python to that Python"
+        f"the Python of Spark's workers {fact}; install IDS there, or set PYSPARK_PYTHON to a "
+        "Python that has it before the session (or the Spark Connect server) starts"
+    )
+
+
+def _lacking(found: re.Match[str], _: str) -> IdsError:
+    module = found.group(1)
+    return unfit_workers("has no IDS" if module == "ids" else f"has no {module}")
+
+
+def _other_python(found: re.Match[str], _: str) -> IdsError:
+    theirs, ours = found.groups()
+    return unfit_workers(f"is {theirs}, this one {ours}")
+
+
+def _no_python(found: re.Match[str], _: str) -> IdsError:
+    return unfit_workers(f"({found.group(1)}) is not there")
+
+
+def _alike(found: re.Match[str], _: str) -> IdsError:
+    return SourceError(
+        f"several columns are called {found.group(1)!r} but for the case of letters; rename them, "
+        "or set spark.sql.caseSensitive to true"
     )
 
 
@@ -176,7 +198,14 @@ def _one_line(text: str) -> str:
 _RULES = [
     _Rule(r"\[USER_RAISED_EXCEPTION\] ([\s\S]*?)(?: SQLSTATE: P0001|\n\tat |\Z)", _raised),
     _Rule(r"^ids\.errors\.(\w+): (.+)$", _raised_by_worker),
-    _Rule(r"ModuleNotFoundError: No module named 'ids'", _stranger),
+    _Rule(r"ModuleNotFoundError: No module named '([\w.]+)'", _lacking),
+    _Rule(
+        r"\[PYTHON_VERSION_MISMATCH\][^\n]*?different version: ([\d.]+) than that in driver: "
+        r"([\d.]+),",
+        _other_python,
+    ),
+    _Rule(r'Cannot run program "([^"]*python[^"]*)"', _no_python),
+    _Rule(r"\[COLUMN_ALREADY_EXISTS\] The column `(.*?)` already exists", _alike),
     _Rule(r"No space left on device|DiskOutOfSpace|Disk quota exceeded", _disk_full),
     _Rule(r"OutOfMemoryError: ([^\n]+)", _out_of_memory),
     _Rule(r"ExecutorLostFailure|Executor heartbeat timed out|MetadataFetchFailed", _lost),

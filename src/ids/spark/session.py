@@ -33,7 +33,7 @@ from ids.spark.java import ensure_java
 from ids.spark.master import check_master
 from ids.spark.sources.parquet import NANOSECONDS
 
-__all__ = ["has_session", "local_session", "session_of"]
+__all__ = ["has_session", "is_local", "local_session", "session_of"]
 
 _GIB = 1 << 30
 _LARGEST_HEAP = 4 * _GIB
@@ -79,7 +79,7 @@ def local_session(
     settings = {"spark.app.name": app, "spark.master": master, **_settings(scratch, log_level)}
     if packages:
         settings["spark.jars.packages"] = ",".join(packages)
-    if _is_local(master):
+    if is_local(master):
         settings |= _local_settings(master)
     return _started(settings | conf, scratch, quiet=log_level == "OFF")
 
@@ -141,7 +141,8 @@ def _local_settings(master: str) -> dict[str, str]:
     }
 
 
-def _is_local(master: str) -> bool:
+def is_local(master: str) -> bool:
+    """Whether a master runs its tasks on this machine, in the process of the driver."""
     return master == "local" or master.startswith("local[")
 
 

@@ -17,6 +17,7 @@ from ids.plan import SelectPlan, Tables, planned
 from ids.spark.failures import translated
 from ids.spark.frames import Frame
 from ids.spark.limits import ahead_cap, only_select, refuse_beyond_panes, refuse_retained_rows
+from ids.spark.mapping import check_workers
 from ids.spark.preflight import check_stream
 from ids.spark.session import has_session, session_of
 from ids.spark.sources import read
@@ -151,8 +152,11 @@ def _step(
     plan: SelectPlan, frame: Frame, session: SparkSession, folders: dict[str, Folder]
 ) -> Step:
     if isinstance(plan.window, CountWindow):
+        check_workers(session)
         return CountStep(plan, frame, session)
     refuse_beyond_panes(plan)
+    if plan.sampled:
+        check_workers(session)
     keeper = Keeper(plan, frame, folders[_RETAINED]) if _RETAINED in folders else None
     sampler = Sampler(plan, frame, folders[_SAMPLED]) if _SAMPLED in folders else None
     return TimeStep(plan, frame, keeper, sampler)

@@ -4,7 +4,9 @@
 
 What comes out is a streaming DataFrame for any sink in append mode: an instant is answered when
 the watermark has passed it. Spark's windows are [start, end) and ours (t - d, t], so event times
-are moved by a microsecond.
+are moved back by a microsecond. They are also moved ahead: by 2000 years under a watermark of ours,
+as Spark starts it in 1970 and drops what lies before; by a millisecond under one of the user's own,
+which cannot be moved along, as an instant that it has only reached is not passed yet.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from ids.spark.limits import refuse_beyond_panes
 from ids.spark.panes import COUNT, Layout, atoms, item_sums
 from ids.spark.rows import FAULT, TIME, Ready, measure, ready
 from ids.spark.sources.canonical import spell
+from ids.spark.watermark import DELAY, lateness_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,6 +38,10 @@ __all__ = ["REACH", "streamed_windows"]
 
 REACH = (1e-9, 1e12)  # the magnitudes a stream takes without being told
 
+# µs that event times are moved ahead
+_YEARS = 730_485 * 86_400_000_000  # 2000 of them: the calendar repeats itself every 400
+_MILLISECOND = 1_000
+
 _EVENT = "ids_event"
 _PANE = "ids_pane"
 _WINDOW = "ids_window"
@@ -42,11 +49,11 @@ _BEFORE = "ids_before_"
 
 
 def streamed_windows(
-    plan: SelectPlan, frame: Frame, lateness: int, reach: tuple[float, float] = REACH
+    plan: SelectPlan, frame: Frame, lateness: int | None, reach: tuple[float, float] = REACH
 ) -> DataFrame:
     """The emits of a query over a streaming DataFrame, as a streaming DataFrame.
 
-    lateness  µs that a row may be late
+    lateness  µs that a row may be late; None: as a watermark of the table's own says
     reach     the smallest (but 0) and the largest magnitude of any measure; a value outside, a
               bad row, or a pane of too many rows ends the stream with an error, never silently
     """
@@ -60,17 +67,20 @@ def streamed_windows(
         )
     refuse_beyond_panes(plan)
     layout = Layout.of(plan, _parts(plan, ready(plan, frame), reach))
-    rows = _guarded(plan, ready(plan, frame), reach)
+    span = lateness_of(plan, frame, lateness)
+    ahead = _MILLISECOND if frame.watermarks else _YEARS
+    first = -max(window.slide, ahead) if frame.watermarks else None
+    rows = _guarded(plan, ready(plan, frame), reach, first)
     cells = cells_of(plan.predicates, frame.columns)
-    moved = rows.data.withColumn(_EVENT, F.expr(f"timestamp_micros({TIME} - 1L)"))
+    moved = _moved(rows.data, ahead, span, own=bool(frame.watermarks))
     # selected, since withColumn over Spark Connect forgets that a column is a window
-    pane = F.window(_EVENT, f"{window.slide} microseconds").alias(_PANE)
-    paned = moved.withWatermark(_EVENT, f"{lateness} microseconds").select("*", pane)
+    slide, start = f"{window.slide} microseconds", f"{ahead % window.slide} microseconds"
+    paned = moved.select("*", F.window(_EVENT, slide, slide, start).alias(_PANE))
     rows = Ready(paned, rows.columns, rows.keys, rows.measures)
     table = atoms(plan, rows, cells, layout, _PANE)
     asks_before = any(item.kind is ItemKind.DELTA for item in plan.items)
     reached = window.duration + (window.slide if asks_before else 0)
-    over = F.window(F.window_time(_PANE), f"{reached} microseconds", f"{window.slide} microseconds")
+    over = F.window(F.window_time(_PANE), f"{reached} microseconds", slide, start)
     spread = table.select("*", over.alias(_WINDOW))
     sums = item_sums(cells, layout)
     if asks_before:
@@ -83,7 +93,17 @@ def streamed_windows(
     summed = spread.groupBy(_WINDOW, *rows.keys).agg(*sums).filter(F.col(COUNT) > 0)
     kept = [_WINDOW, *rows.keys, COUNT]
     answers = answered(nameless(plan), layout, summed, kept, _BEFORE if asks_before else None)
-    return named_output(plan, answers, rows.keys, f"{_WINDOW}.end")
+    emit_at = f"timestamp_micros(unix_micros({_WINDOW}.end) - {ahead}L)"
+    return named_output(plan, answers, rows.keys, emit_at)
+
+
+def _moved(data: DataFrame, ahead: int, lateness: int, *, own: bool) -> DataFrame:
+    """Rows with the event time that Spark sees, under our watermark or the user's own."""
+    event = F.expr(f"timestamp_micros({TIME} + {ahead - 1}L)")
+    if own:
+        # Spark compares whatever column says so with the one watermark of the stream
+        return data.select("*", event.alias(_EVENT, metadata={DELAY: lateness // 1_000}))
+    return data.withColumn(_EVENT, event).withWatermark(_EVENT, f"{lateness} microseconds")
 
 
 def _parts(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -> list[Parts]:
@@ -107,9 +127,16 @@ def _parts(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -> list[Pa
     return found
 
 
-def _guarded(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -> Ready:
-    """A bad row, or a value out of reach, ends the stream with a line that says so."""
+def _guarded(plan: SelectPlan, rows: Ready, reach: tuple[float, float], first: int | None) -> Ready:
+    """A bad row, or a value out of reach, ends the stream with a line that says so.
+
+    So does one at or before ``first``, µs, which Spark would drop.
+    """
     tests = [f"WHEN {FAULT} IS NOT NULL THEN raise_error(concat({FAULT}, {_said(plan)}))"]
+    if first is not None:
+        text = f"an event time {plan.order_by[0]!r} of {plan.table} lies before 1970, where "
+        text += "Spark's watermark starts; give a lateness in place of withWatermark"
+        tests.append(f"WHEN {TIME} <= {first}L THEN raise_error({spell(text)})")
     smallest, largest = reach
     for number, typed in enumerate(rows.measures):
         expression = plan.measures[number]

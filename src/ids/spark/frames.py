@@ -10,7 +10,7 @@ user's can clash with ours, and names that differ only in case stay apart in any
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -23,6 +23,7 @@ from ids.source.table import REPEATED
 from ids.spark.sources.canonical import quoted
 from ids.spark.sources.origin import mark_of, with_origin
 from ids.spark.typed import Typed
+from ids.spark.watermark import watermarks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -41,11 +42,13 @@ class Frame:
     data         columns ``c0``, ``c1``, … and those that our own sources add (``ids_origin``)
     columns      by the names that users know, as SQL over ``data``
     unsupported  by the names that users know
+    watermarks   the columns that a stream's user has put a watermark on, and its delay in ms
     """
 
     data: DataFrame
     columns: dict[str, Typed]
     unsupported: dict[str, str]
+    watermarks: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: DataFrame) -> Frame:
@@ -55,20 +58,20 @@ class Frame:
         taken: dict[str, Column] = {}
         fields = data.schema.fields
         repeated = {name for name, times in Counter(f.name for f in fields).items() if times > 1}
-        for number, field in enumerate(fields):
-            name, mark = numbered(number), mark_of(field)
-            typed = _typed(name, field.dataType)
+        for number, given in enumerate(fields):
+            name, mark = numbered(number), mark_of(given)
+            typed = _typed(name, given.dataType)
             if mark is not None:
                 taken.setdefault(mark, F.col(name).alias(mark))
-            elif field.name in repeated:
-                unsupported[field.name] = REPEATED
+            elif given.name in repeated:
+                unsupported[given.name] = REPEATED
             elif typed is None:
-                unsupported[field.name] = _described(field.dataType)
+                unsupported[given.name] = _described(given.dataType)
             else:
-                columns[field.name] = replace(typed, text=name)
+                columns[given.name] = replace(typed, text=name)
                 taken[name] = F.expr(typed.text).alias(name)
         placed = data.toDF(*(numbered(number) for number in range(len(fields))))
-        return cls(placed.select(*taken.values()), columns, unsupported)
+        return cls(placed.select(*taken.values()), columns, unsupported, watermarks_of(data))
 
     def placed(self) -> Frame:
         """The same rows, each with its origin: where it stood in the input."""

@@ -49,7 +49,7 @@ def sql(
     *,
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
-    lateness: Duration = "0 seconds",
+    lateness: Duration | None = None,
     reach: tuple[float, float] = REACH,
     seed: int = 0,
     **tables: object,
@@ -62,7 +62,8 @@ def sql(
 
     spark     the session to work in: by default that of the tables, or the active one
     bad_rows  a directory where rows that no window can take are set aside (batch)
-    lateness  by how much a row of a stream may be late
+    lateness  by how much a row of a stream may be late; as a watermark of the table's own says, or
+              not at all, unless it is given
     reach     the smallest (but 0) and the largest magnitude of a stream's values
     seed      decides which rows an APPROXIMATE item samples
 
@@ -88,7 +89,7 @@ def sql_all(
     *,
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
-    lateness: Duration = "0 seconds",
+    lateness: Duration | None = None,
     reach: tuple[float, float] = REACH,
     seed: int = 0,
     **tables: object,
@@ -119,13 +120,13 @@ def run_script(
     *,
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
-    lateness: Duration = "0 seconds",
+    lateness: Duration | None = None,
     reach: tuple[float, float] = REACH,
     seed: int = 0,
 ) -> Iterator[Result]:
     """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
     seed = checked_seed(seed)
-    span = microseconds(lateness)
+    span = None if lateness is None else microseconds(lateness)
     if not has_session(tables.values(), spark):
         check_batch(script, tables)
     session = session_of(tables.values(), spark)
@@ -192,7 +193,7 @@ def _batch(statement: Select, plan: SelectPlan, frame: Frame, aside: Aside | Non
 
 
 def _streamed(
-    plan: SelectPlan, frame: Frame, lateness: int, reach: tuple[float, float]
+    plan: SelectPlan, frame: Frame, lateness: int | None, reach: tuple[float, float]
 ) -> DataFrame:
     refuse_samples(plan)
     if isinstance(plan.window, CountWindow):

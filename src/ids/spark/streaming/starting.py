@@ -36,6 +36,7 @@ from ids.spark.streaming.snapshots import Snapshots
 from ids.spark.streaming.step import Step
 from ids.spark.streaming.time_step import TimeStep
 from ids.spark.topic import is_kafka
+from ids.spark.watermark import lateness_of
 
 __all__ = ["MAX_AHEAD", "start"]
 
@@ -50,7 +51,7 @@ def start(
     *,
     checkpoint: str | Path,
     output: Target = None,
-    lateness: Duration = "0 seconds",
+    lateness: Duration | None = None,
     max_ahead: Duration | None = MAX_AHEAD,
     trigger: Duration | None = None,
     once: bool = False,
@@ -67,17 +68,17 @@ def start(
     DataFrame. ``output`` is a directory of Parquet parts (``out/``; ``out.csv/`` and
     ``out.jsonl/`` for such parts), a ``.csv`` or ``.jsonl`` file that grows, a ``kafka://`` topic,
     a function that takes the emits of each batch, or None to keep them (``Running.table``).
-    ``lateness`` is how far event times may lie back behind the newest; older rows are dropped and
-    counted. ``max_ahead`` is how far ahead of the others a row may be and still move the watermark
-    (None: as far as it likes); rows that are farther ahead are set aside and counted, with the bad
-    ones if ``bad_rows`` is given. ``trigger`` is the time between batches; ``once`` takes what is
-    there, and ends. ``retain`` keeps the rows inside a time window in the checkpoint, for
-    ``Running.attribute`` and ``ids.spark.ask``. ``seed`` decides which rows an APPROXIMATE item
-    samples. The checkpoint is a folder the driver writes to, with Spark's own checkpoint inside.
+    ``lateness`` is how far event times may lie behind the newest (None: as a watermark of the
+    DataFrame says, or not at all); older rows are dropped and counted. ``max_ahead`` is how far
+    ahead of the others a row may be and still move the watermark (None: as far as it likes); rows
+    farther ahead are set aside and counted, with the bad ones if ``bad_rows`` is given. ``trigger``
+    is the time between batches; ``once`` takes what is there, and ends. ``retain`` keeps the rows
+    inside a time window in the checkpoint, for ``Running.attribute`` and ``ids.spark.ask``.
+    ``seed`` decides which rows an APPROXIMATE item samples. The checkpoint is a folder the driver
+    writes to, with Spark's own checkpoint inside.
     """
-    seed = checked_seed(seed)
-    span, cap = microseconds(lateness), ahead_cap(max_ahead)
-    pause = None if trigger is None else microseconds(trigger)
+    seed, cap = checked_seed(seed), ahead_cap(max_ahead)
+    asked, pause = (None if each is None else microseconds(each) for each in (lateness, trigger))
     if not has_session(tables.values(), spark):
         check_stream(script, tables, checkpoint=checkpoint, output=output, retain=retain, seed=seed)
     session = session_of(tables.values(), spark)
@@ -85,7 +86,7 @@ def start(
     with translated():
         frames = Tables(tables, lambda data, name: _opened(session, data, name))
         plan, frame = _bound(script, frames, seed, retain)
-        root = checkpoint_root(checkpoint)
+        span, root = lateness_of(plan, frame, asked), checkpoint_root(checkpoint)
         folders = _folders(plan, root, retain)
         step = _step(plan, frame, session, folders)
         kept = Kept(step.schema) if output is None else None

@@ -1,13 +1,14 @@
 """Three-valued logic the slow way: one expression, one row, None for NULL.
 
-Integers are exact and must fit in 64 bits (OverflowError where they do not), doubles are Spark's:
-NaN equals itself and is above every number.
+Integers are exact and must fit in 64 bits (OverflowError where they do not and the row needs them),
+doubles are Spark's: NaN equals itself and is above every number.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -26,9 +27,11 @@ from ids.model.expression import (
     Negative,
     Not,
     Or,
+    columns_of,
 )
 
 Row = Mapping[str, Any]
+OVERFLOW = object()
 
 
 def evaluate(node: Expression, row: Row) -> Any:
@@ -38,13 +41,17 @@ def evaluate(node: Expression, row: Row) -> Any:
             return row[name]
         case Literal(value):
             return value
-        case Negative(operand):
-            return strict(lambda x: fit(-x), evaluate(operand, row))
-        case Arithmetic(op, left, right):
-            return strict(ARITHMETIC[op], evaluate(left, row), evaluate(right, row))
+        case Negative() | Arithmetic() | Call("ABS"):
+            value = number(node, row)
+            if value is OVERFLOW:
+                raise OverflowError(node)
+            return value
         case Call("COALESCE", arguments):
-            values = [evaluate(argument, row) for argument in arguments]
-            return next((value for value in values if value is not None), None)
+            for argument in arguments:
+                value = evaluate(argument, row)
+                if value is not None:
+                    return value
+            return None
         case Call(function, (argument,)):
             return strict(FUNCTIONS[function], evaluate(argument, row))
     return condition(node, row)
@@ -53,11 +60,9 @@ def evaluate(node: Expression, row: Row) -> Any:
 def condition(node: Expression, row: Row) -> bool | None:
     match node:
         case And(operands):
-            values = [evaluate(operand, row) for operand in operands]
-            return False if False in values else None if None in values else True
+            return connected(operands, row, False)
         case Or(operands):
-            values = [evaluate(operand, row) for operand in operands]
-            return True if True in values else None if None in values else False
+            return connected(operands, row, True)
         case Not(operand):
             value = evaluate(operand, row)
             return None if value is None else not value
@@ -65,9 +70,16 @@ def condition(node: Expression, row: Row) -> bool | None:
             return evaluate(operand, row) is truth
         case IsNull(operand):
             return evaluate(operand, row) is None
+        case Comparison("<=>", left, right):
+            return compared("<=>", evaluate(left, row), evaluate(right, row))
         case Comparison(op, left, right):
-            return compared(op, evaluate(left, row), evaluate(right, row))
+            if nothing(left) or nothing(right):
+                return None
+            value = evaluate(left, row)
+            return None if value is None else compared(op, value, evaluate(right, row))
         case In(operand, options):
+            if all(option.value is None for option in options):
+                return None
             value = evaluate(operand, row)
             said = [compared("=", value, option.value) for option in options]
             return True if True in said else None if None in said else False
@@ -75,6 +87,75 @@ def condition(node: Expression, row: Row) -> bool | None:
             text = evaluate(operand, row)
             return None if text is None else like(text, pattern)
     raise AssertionError(node)
+
+
+def connected(operands: Iterable[Expression], row: Row, decides: bool) -> bool | None:
+    """AND and OR: from left to right, constants first, until the answer is sure."""
+    known = True
+    for operand in sorted(operands, key=lambda each: any(columns_of(each))):
+        value: bool | None = evaluate(operand, row)
+        if value is decides:
+            return decides
+        known = known and value is not None
+    return not decides if known else None
+
+
+def number(node: Expression, row: Row) -> Any:
+    """A number, or OVERFLOW where its integers leave 64 bits and nothing in it is NULL."""
+    match node:
+        case Negative(operand) if whole(operand, row):
+            return number(Arithmetic("-", Literal(0), operand), row)
+        case Negative(operand):
+            return strict(lambda x: -x, evaluate(operand, row))
+        case Call("ABS", (argument,)):
+            return fitted(abs, number(argument, row))
+        case Arithmetic(op, left, right):
+            if nothing(left) or nothing(right):
+                return None
+            part = number if whole(node, row) else evaluate
+            if op in "/%":  # the divisor first
+                divisor = part(right, row)
+                if divisor is None or divisor == 0:
+                    return None
+                return fitted(ARITHMETIC[op], part(left, row), divisor)
+            first = part(left, row)
+            return None if first is None else fitted(ARITHMETIC[op], first, part(right, row))
+    return evaluate(node, row)
+
+
+def fitted(function: Callable[..., Any], *values: Any) -> Any:
+    if None in values:
+        return None
+    if OVERFLOW in values:
+        return OVERFLOW
+    value = function(*values)
+    return OVERFLOW if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
+
+
+def whole(node: Expression, row: Row) -> bool:
+    """Whether a number is an integer; of NULLs, i and j are (tests/predicates/strategies.py)."""
+    match node:
+        case Column(name):
+            return isinstance(row[name], int) or (row[name] is None and name in "ij")
+        case Literal(value):
+            return isinstance(value, int)
+        case Arithmetic(op, left, right):
+            return op != "/" and all(nothing(x) or whole(x, row) for x in (left, right))
+        case Negative(operand) | Call("ABS", (operand,)):
+            return nothing(operand) or whole(operand, row)
+        case Call("COALESCE", arguments):
+            return all(whole(each, row) for each in arguments if not nothing(each))
+    return isinstance(node, Call) and node.function != "SQRT"
+
+
+def nothing(node: Expression) -> bool:
+    """Whether it is the constant NULL, of no type."""
+    match node:
+        case Literal(value):
+            return value is None
+        case Call(_, arguments):
+            return all(map(nothing, arguments))
+    return False
 
 
 def strict(function: Callable[..., Any], *values: Any) -> Any:
@@ -108,12 +189,6 @@ def nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def fit(value: Any) -> Any:
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise OverflowError(value)
-    return value
-
-
 def divide(a: Any, b: Any) -> float | None:
     if b == 0:
         return None
@@ -132,9 +207,9 @@ def remainder(a: Any, b: Any) -> Any:
 
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda a, b: fit(a + b),
-    "-": lambda a, b: fit(a - b),
-    "*": lambda a, b: fit(a * b),
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
     "/": divide,
     "%": remainder,
 }
@@ -154,7 +229,6 @@ def day_of_week(instant: datetime) -> int:
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "ABS": lambda x: fit(abs(x)),
     "FLOOR": lambda x: to_long(x, math.floor),
     "CEIL": lambda x: to_long(x, math.ceil),
     "SQRT": lambda x: math.nan if nan(x) or x < 0 else math.sqrt(x),

@@ -173,6 +173,39 @@ def conditions(draw: st.DrawFn, depth: int = 3) -> Expression:
 
 
 @st.composite
+def guarded(draw: st.DrawFn, depth: int = 2) -> Expression:
+    """A condition with integers that may leave 64 bits, on rows that it may leave out."""
+    i, j = draw(st.permutations([Column("i"), Column("j")]))
+    whole: list[Expression] = [i, j, Literal(draw(INTEGERS)), Literal(None)]
+    huge: Expression = i
+    for _ in range(draw(st.integers(1, 3))):
+        huge = Arithmetic(draw(st.sampled_from("+-*%")), huge, draw(st.sampled_from(whole)))
+    huge = draw(
+        st.sampled_from(
+            [
+                huge,
+                Negative(huge),
+                Call("ABS", (huge,)),
+                Call("COALESCE", (j, huge)),
+                Arithmetic("+", Call("COALESCE", (j, huge)), Literal(4)),
+                Arithmetic("/", huge, j),
+                Arithmetic("+", Column("f"), huge),
+            ]
+        )
+    )
+    risky = Comparison(draw(st.sampled_from(OPERATORS)), huge, draw(st.sampled_from([j, *whole])))
+    others: list[Expression] = [IsNull(j), Column("b"), IsTrue(Column("c")), Literal(False)]
+    others.append(Comparison(draw(st.sampled_from(OPERATORS)), i, Literal(draw(INTEGERS))))
+    operands = [draw(st.sampled_from(others)), risky]
+    if depth and draw(st.booleans()):
+        operands.append(draw(guarded(depth - 1)))
+    if draw(st.integers(0, 3)) == 0:
+        operands.reverse()
+    joined = And(tuple(operands)) if draw(st.booleans()) else Or(tuple(operands))
+    return draw(st.sampled_from([joined, joined, Not(joined), IsTrue(joined), IsNull(joined)]))
+
+
+@st.composite
 def compositions(draw: st.DrawFn) -> list[Expression]:
     """Predicates as people write them: some of their own, others put together from those."""
     predicates = draw(st.lists(conditions(2), max_size=3))

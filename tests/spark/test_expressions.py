@@ -18,8 +18,9 @@ from ids.model.table import Table
 from ids.predicates.truth import truth
 from ids.spark.cells import cells_of
 from ids.spark.expressions import compiled
+from ids.spark.failures import translated
 from ids.spark.frames import Frame
-from tests.predicates.strategies import conditions
+from tests.predicates.strategies import conditions, guarded
 from tests.predicates.strategies import rows as some_rows
 from tests.predicates.strategies import table as table_of
 
@@ -29,6 +30,20 @@ def truths(spark: SparkSession, table: Table, conditions: list[Expression]) -> l
     texts = [compiled(condition, frame.columns).text for condition in conditions]
     found = frame.data.selectExpr(*(f"({text}) AS c{i}" for i, text in enumerate(texts))).collect()
     return [[-1 if row[i] is None else int(row[i]) for row in found] for i in range(len(texts))]
+
+
+def decisions(
+    spark: SparkSession, table: Table, conditions: list[Expression], raw: tuple[str, ...] = ()
+) -> list[list[bool]]:
+    """Where each condition holds, as the cells tell."""
+    frame = Frame.of(spark.createDataFrame(to_table(table)))
+    decided = cells_of(conditions, frame.columns, raw)
+    rows = frame.data.withColumns({name: F.expr(text) for name, text in decided.subjects})
+    rows = rows.select(*(F.expr(text).alias(name) for name, text in decided.groups))
+    found = rows.selectExpr(
+        *(f"coalesce({text}, false) AS c{i}" for i, text in enumerate(decided.predicates))
+    ).collect()
+    return [[row[i] for row in found] for i in range(len(conditions))]
 
 
 @settings(
@@ -76,15 +91,64 @@ def test_a_cell_decides_every_predicate(
         except DataError:
             continue
     assume(kept)
-    frame = Frame.of(spark.createDataFrame(to_table(table)))
-    decided = cells_of(kept, frame.columns, raw)
-    rows = frame.data.withColumns({name: F.expr(text) for name, text in decided.subjects})
-    rows = rows.select(*(F.expr(text).alias(name) for name, text in decided.groups))
-    found = rows.selectExpr(
-        *(f"coalesce({text}, false) AS c{i}" for i, text in enumerate(decided.predicates))
-    ).collect()
-    for i, holds in enumerate(expected):
-        assert np.array_equal([row[i] for row in found], holds), kept[i]
+    found = decisions(spark, table, kept, raw)
+    for condition, ours, theirs in zip(kept, found, expected, strict=True):
+        assert np.array_equal(ours, theirs), condition
+
+
+@settings(
+    max_examples=4,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(cells=some_rows(), wild=st.lists(guarded(1), min_size=15, max_size=25))
+def test_integers_leave_64_bits_on_the_same_rows_in_the_jvm(
+    spark: SparkSession, cells: list[dict[str, Any]], wild: list[Expression]
+) -> None:
+    assume(cells)
+    table = table_of(cells)
+    kept, expected, refused = [], [], []
+    for condition in wild:
+        try:
+            expected.append(truth(condition, table).tolist())
+            kept.append(condition)
+        except DataError:
+            refused.append(condition)
+    # side by side, so that Spark may share what they have in common
+    for condition, theirs, ours in zip(kept, expected, truths(spark, table, kept), strict=True):
+        assert ours == theirs, condition
+    decided = decisions(spark, table, kept)
+    for condition, theirs, held in zip(kept, expected, decided, strict=True):
+        assert held == [each == 1 for each in theirs], condition
+    for condition in refused[:4]:
+        for look in (truths, decisions):
+            with pytest.raises(DataError, match="leave 64 bits; compute in doubles"), translated():
+                look(spark, table, [condition])
+                pytest.fail(str(condition))
+
+
+def test_a_guard_keeps_a_query_from_integers_that_leave_64_bits(spark: SparkSession) -> None:
+    import ids
+
+    rows = {
+        "at": [1, 2, 3, 4],
+        "i": [1, 2**62, 5, None],
+        "y": [None, 1, 2, 3],
+    }
+    script = (
+        "SELECT SHAPLEY_ATTRIBUTE(SUM(y), i < 10 AND i * 4 > 5) AS p, SUM(COALESCE(y, i * 4)) AS s "
+        "FROM t WHERE i IS NULL OR i < 1000 OR i * 4 - i > 7 OR y = 1 "
+        "WINDOW w AS (ORDER BY at ROWS 2 PRECEDING) EMIT CHANGES"
+    )
+    with pytest.raises(DataError, match=r"the integers of i \* 4 - i leave 64 bits"):
+        ids.sql(script, t=rows)
+    script = script.replace("OR i * 4 - i > 7 OR y = 1", "OR y = 1 OR i * 4 - i > 7")
+    expected = ids.sql(script, t=rows).to_pylist()
+    assert [row["s"] for row in expected] == [4.0, 5.0, 3.0, 5.0]
+    assert ids.spark.sql(script, t=rows).toArrow().to_pylist() == expected
+    many = " + ".join(["i"] * 60)  # a text of 2**60 characters, if each part stood in it twice
+    script = script.replace("i * 4 - i > 7", f"{many} > 7")
+    assert ids.spark.sql(script, t=rows).toArrow().to_pylist() == expected
 
 
 def test_integers_that_leave_64_bits_are_refused(spark: SparkSession) -> None:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from ids.engine.answering import Triple, answer, moments_of, window_alone
 from ids.engine.core import Core
 from ids.engine.rescaling import answer_rounded
+from ids.errors import DataError
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate
 from ids.model.expression import Expression, columns_of
 from ids.model.query import Approximate
@@ -110,7 +111,12 @@ def _possible(condition: Expression, strata: Table) -> Bools:
 
     def known(node: Expression) -> Kleene | None:
         read = set(columns_of(node))
-        return kleene(node, strata) if read and read.issubset(strata.columns) else None
+        if not read or not read.issubset(strata.columns):
+            return None
+        try:
+            return kleene(node, strata)
+        except DataError:  # of integers that leave 64 bits, on rows that the rest may leave out
+            return None
 
     highest = decide(condition, known)[1]
     return np.broadcast_to(highest == 1, strata.rows).copy()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ids.errors import DataError
 from ids.model.table import Kind
 from ids.predicates.letter_case import lower, upper
 from ids.predicates.vector import (
@@ -20,7 +19,18 @@ from ids.predicates.vector import (
     take_text,
 )
 
-__all__ = ["arithmetic", "call", "coalesce", "negative"]
+__all__ = [
+    "NOWHERE",
+    "Overflow",
+    "absolute",
+    "arithmetic",
+    "call",
+    "coalesce",
+    "computed",
+    "negative",
+]
+
+NOWHERE: Mask = np.zeros(1, np.bool_)
 
 _HOUR = 3_600_000_000
 _MINUTE = 60_000_000
@@ -32,8 +42,23 @@ _WORDS: dict[str, Callable[[str], str]] = {
 }
 
 
+class Overflow(Exception):
+    """Integers leave 64 bits on some row; whether that row needs them is for others to say."""
+
+
 def arithmetic(op: str, left: Vector, right: Vector) -> Vector:
     """``left op right``: integers stay integers (but for ``/``), division by zero is NULL."""
+    return _within_bits(*computed(op, left, right))
+
+
+def _within_bits(value: Vector, wrapped: Mask) -> Vector:
+    if wrapped.any():
+        raise Overflow
+    return value
+
+
+def computed(op: str, left: Vector, right: Vector) -> tuple[Vector, Mask]:
+    """The same, and where the integers wrapped around."""
     valid = both_valid(left.valid, right.valid)
     a, b = left.values, right.values
     if op == "/" or a.dtype != b.dtype:
@@ -45,10 +70,11 @@ def arithmetic(op: str, left: Vector, right: Vector) -> Vector:
             valid = both_valid(valid, divides)
     with np.errstate(all="ignore"):
         values = _combine(op, a, b)
+    wrapped = NOWHERE
     if values.dtype == np.int64 and op in "+-*":
         wrapped = _wrapped(op, a, b, values)
-        _refuse_overflow(wrapped if valid is None else wrapped & valid, op)
-    return Vector(Kind.NUMBER, values, valid)
+        wrapped = wrapped if valid is None else wrapped & valid
+    return Vector(Kind.NUMBER, values, valid), wrapped
 
 
 def _combine(op: str, a: Array, b: Array) -> Array:
@@ -83,14 +109,6 @@ def _wrapped(op: str, a: Array, b: Array, result: Array) -> Mask:
 
 def _reach(integers: Array) -> int:
     return max(-int(integers.min()), int(integers.max())) if len(integers) else 0
-
-
-def _refuse_overflow(wrapped: Mask, op: str) -> None:
-    if wrapped.any():
-        row = int(np.argmax(wrapped))
-        raise DataError(
-            f"the integers of {op} leave 64 bits in row {row}; compute in doubles, as in 1.0 * x"
-        )
 
 
 def negative(operand: Vector) -> Vector:
@@ -159,15 +177,22 @@ def _of_number(function: str, operand: Vector) -> Vector:
         with np.errstate(invalid="ignore"):
             return operand._replace(values=np.sqrt(values.astype(np.float64)))
     if function == "ABS":
-        if values.dtype == np.int64:
-            lowest = values == -(2**63)
-            _refuse_overflow(lowest if operand.valid is None else lowest & operand.valid, "ABS")
-        return operand._replace(values=np.abs(values))
+        return _within_bits(*absolute(operand))
     if values.dtype == np.int64:
         return operand
     return operand._replace(
         values=_whole(np.floor(values) if function == "FLOOR" else np.ceil(values))
     )
+
+
+def absolute(operand: Vector) -> tuple[Vector, Mask]:
+    """ABS, and where the integers wrapped around."""
+    wrapped = NOWHERE
+    if operand.values.dtype == np.int64:
+        wrapped = operand.values == -(2**63)
+        wrapped = wrapped if operand.valid is None else wrapped & operand.valid
+    with np.errstate(over="ignore"):
+        return operand._replace(values=np.abs(operand.values)), wrapped
 
 
 def _whole(doubles: Array) -> Array:

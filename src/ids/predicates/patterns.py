@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["compile_pattern"]
+import numpy as np
+
+from ids.model.table import Kind
+from ids.predicates.vector import Kleene, Mask, Vector, take_text, to_kleene
+
+__all__ = ["compile_pattern", "like"]
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str] | None:
@@ -31,3 +36,14 @@ def compile_pattern(pattern: str) -> re.Pattern[str] | None:
         return re.compile(pieces[0], re.DOTALL)
     middle = "".join(f"(?>.*?{piece})" for piece in pieces[1:-1] if piece)
     return re.compile(f"{pieces[0]}{middle}.*{pieces[-1]}", re.DOTALL)
+
+
+def like(operand: Vector, pattern: str) -> Kleene:
+    """``operand LIKE pattern``; each word is matched once."""
+    if operand.kind is not Kind.TEXT or operand.dictionary is None:
+        return np.zeros(1, np.int8)
+    matcher = compile_pattern(pattern)
+    assert matcher is not None, "binding has refused such a pattern"
+    matches = [matcher.fullmatch(word) is not None for word in operand.dictionary]
+    holds: Mask = take_text(operand, np.array(matches, np.bool_))
+    return to_kleene(holds, operand.valid)

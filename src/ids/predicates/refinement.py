@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ids.errors import StateError
+from ids.errors import DataError, StateError
 from ids.kernels.cells import link, look_up, unlink
 from ids.kernels.threads import side_by_side
 from ids.model.expression import Expression
 from ids.model.table import ColumnData, Kind, Table
 from ids.predicates.cells import Cells
-from ids.predicates.factors import Reading, rows_as_bytes
+from ids.predicates.factors import Factor, Reading, rows_as_bytes
 from ids.predicates.interning import Numbers
+from ids.predicates.overflow import has_arithmetic
 from ids.predicates.splitting import Split, split
 from ids.predicates.truth import truth
 
@@ -50,6 +51,7 @@ class Refinement:
         self._atom_of_signature: dict[bytes, int] = {}
         self._free: list[int] = []
         self._split: Split | None = None
+        self._whole = False
         self._cells = Cells(0)
         self._atom_of_cell = np.full(0, -1, np.int32)
         self._following = np.full(0, -1, np.int32)
@@ -57,8 +59,7 @@ class Refinement:
 
     def assign(self, table: Table) -> Ids:
         """The atom of each row, as uint32[rows]; meets new atoms on the way."""
-        factors = self._factors(table).factors
-        readings = [factor.read(table) for factor in factors]
+        factors, readings = self._read(table)
         live = len(self._atom_of_signature)
         if self._cells.fit([factor.classes for factor in factors], live):
             self._forget_cells()
@@ -145,11 +146,24 @@ class Refinement:
         unused = np.setdiff1d(np.arange(self.atoms), numbers)
         self._free = unused[::-1].tolist()
 
+    def _read(self, table: Table) -> tuple[list[Factor], list[Reading]]:
+        """What each factor makes of a batch."""
+        factors = self._factors(table).factors
+        try:
+            return factors, [factor.read(table) for factor in factors]
+        except DataError:
+            # of integers that leave 64 bits, maybe on rows that a predicate as a whole leaves out
+            if self._whole or not any(map(has_arithmetic, self.predicates)):
+                raise
+        self._whole, self._split = True, None
+        self._forget_cells()
+        return self._read(table)
+
     def _factors(self, table: Table) -> Split:
         """Split at the first batch, which tells the columns' kinds."""
         if self._split is None:
             schema = {name: column.kind for name, column in table.columns.items()}
-            self._split = split(self.predicates, schema)
+            self._split = split(self.predicates, schema, has_arithmetic if self._whole else None)
             self._cells = Cells(len(self._split.factors))
         return self._split
 

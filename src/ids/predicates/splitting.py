@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
@@ -55,12 +55,29 @@ class _Part(NamedTuple):
     unit: Expression
 
 
-def split(predicates: Sequence[Expression], schema: Mapping[str, Kind]) -> Split:
-    """Maximal conditions on one column or value become units. O(nodes)."""
+def split(
+    predicates: Sequence[Expression],
+    schema: Mapping[str, Kind],
+    whole: Callable[[Expression], bool] | None = None,
+) -> Split:
+    """Maximal conditions on one column or value become units. O(nodes).
+
+    Units are evaluated on every row. A predicate of several units for which ``whole`` is true
+    becomes one unit instead, so that a guard in it goes on guarding.
+    """
     splitter = _Splitter(schema)
-    skeletons = [splitter.enter(splitter.parts(predicate)) for predicate in predicates]
+    skeletons = []
+    for predicate in predicates:
+        part: _Part | Expression = _Part(_Key(Truth, predicate), VALUE)
+        if whole is None or not (_has_several(predicate, schema) and whole(predicate)):
+            part = splitter.parts(predicate)
+        skeletons.append(splitter.enter(part))
     factors = [_factor(key, list(units)) for key, units in splitter.units.items()]
     return Split(factors, [list(units.values()) for units in splitter.units.values()], skeletons)
+
+
+def _has_several(predicate: Expression, schema: Mapping[str, Kind]) -> bool:
+    return not isinstance(_Splitter(schema).parts(predicate), _Part)
 
 
 def _factor(key: _Key, units: list[Expression]) -> Factor:

@@ -21,10 +21,11 @@ from ids.model.expression import (
     Not,
     Or,
 )
-from ids.model.table import Kind, Table
+from ids.model.table import Table
 from ids.predicates.comparison import compare, compared, within
-from ids.predicates.functions import arithmetic, call, coalesce, negative
-from ids.predicates.patterns import compile_pattern
+from ids.predicates.functions import Overflow, arithmetic, call, coalesce, negative
+from ids.predicates.overflow import needed_kleene, needed_vector
+from ids.predicates.patterns import like
 from ids.predicates.vector import (
     Kleene,
     Mask,
@@ -33,7 +34,6 @@ from ids.predicates.vector import (
     constant,
     from_kleene,
     spread,
-    take_text,
     to_kleene,
 )
 
@@ -51,8 +51,11 @@ def truth(expression: Expression, table: Table) -> npt.NDArray[np.int8]:
 
 def holds(expression: Expression, table: Table) -> Mask:
     """Where a condition is TRUE: what ``truth`` gives, less the difference of FALSE and NULL."""
-    held: Mask = spread(_is(expression, table, True), table.rows)
-    return held
+    try:
+        held: Mask = _is(expression, table, True)
+    except Overflow:
+        held = needed_kleene(expression, table) == 1
+    return spread(held, table.rows)
 
 
 def _is(expression: Expression, table: Table, wanted: bool) -> Mask:
@@ -67,10 +70,10 @@ def _is(expression: Expression, table: Table, wanted: bool) -> Mask:
         case Not(operand):
             return _is(operand, table, not wanted)
         case Comparison(op, left, right):
-            mask, valid = compared(op, vector(left, table), vector(right, table))
+            mask, valid = compared(op, _vector(left, table), _vector(right, table))
             mask = mask if wanted else ~mask
             return mask if valid is None else mask & valid
-    known: Mask = kleene(expression, table) == (1 if wanted else -1)
+    known: Mask = _kleene(expression, table) == (1 if wanted else -1)
     return known
 
 
@@ -86,62 +89,66 @@ def measure(
 
 
 def vector(expression: Expression, table: Table) -> Vector:
-    """The value of an expression, of whatever kind."""
+    """The value of an expression, of whatever kind; refused where integers leave 64 bits."""
+    try:
+        return _vector(expression, table)
+    except Overflow:
+        return needed_vector(expression, table)
+
+
+def kleene(expression: Expression, table: Table) -> Kleene:
+    """The truth of a condition: -1 FALSE, 0 NULL, 1 TRUE; length 1 stands for every row."""
+    try:
+        return _kleene(expression, table)
+    except Overflow:
+        return needed_kleene(expression, table)
+
+
+def _vector(expression: Expression, table: Table) -> Vector:
     match expression:
         case Column(name):
             return column(table, name)
         case Literal(value):
             return constant(value)
         case Negative(operand):
-            return negative(vector(operand, table))
+            return negative(_vector(operand, table))
         case Arithmetic(op, left, right):
-            return arithmetic(op, vector(left, table), vector(right, table))
+            return arithmetic(op, _vector(left, table), _vector(right, table))
         case Call("COALESCE", arguments):
-            return coalesce([vector(argument, table) for argument in arguments])
+            return coalesce([_vector(argument, table) for argument in arguments])
         case Call(function, (argument,)):
-            return call(function, vector(argument, table))
+            return call(function, _vector(argument, table))
         case _:
-            return from_kleene(kleene(expression, table))
+            return from_kleene(_kleene(expression, table))
 
 
-def kleene(expression: Expression, table: Table) -> Kleene:
-    """The truth of a condition: -1 FALSE, 0 NULL, 1 TRUE; length 1 stands for every row."""
+def _kleene(expression: Expression, table: Table) -> Kleene:
     match expression:
         case And(operands):
-            result = kleene(operands[0], table)
+            result = _kleene(operands[0], table)
             for operand in operands[1:]:
-                result = np.minimum(result, kleene(operand, table))
+                result = np.minimum(result, _kleene(operand, table))
             return result
         case Or(operands):
-            result = kleene(operands[0], table)
+            result = _kleene(operands[0], table)
             for operand in operands[1:]:
-                result = np.maximum(result, kleene(operand, table))
+                result = np.maximum(result, _kleene(operand, table))
             return result
         case Not(operand):
-            return -kleene(operand, table)
+            return -_kleene(operand, table)
         case IsTrue(operand, wanted):
-            return to_kleene(kleene(operand, table) == (1 if wanted else -1), None)
+            return to_kleene(_kleene(operand, table) == (1 if wanted else -1), None)
         case IsNull(operand):
-            valid = vector(operand, table).valid
+            valid = _vector(operand, table).valid
             return to_kleene(np.zeros(1, np.bool_) if valid is None else ~valid, None)
         case Comparison(op, left, right):
-            return compare(op, vector(left, table), vector(right, table))
+            return compare(op, _vector(left, table), _vector(right, table))
         case In(operand, options):
-            return within(vector(operand, table), options)
+            return within(_vector(operand, table), options)
         case Like(operand, pattern):
-            return _like(vector(operand, table), pattern)
+            return like(_vector(operand, table), pattern)
         case _:
-            result_vector = vector(expression, table)
+            result_vector = _vector(expression, table)
             if result_vector.kind is None:
                 return np.zeros(1, np.int8)
             return to_kleene(result_vector.values, result_vector.valid)
-
-
-def _like(operand: Vector, pattern: str) -> Kleene:
-    if operand.kind is not Kind.TEXT or operand.dictionary is None:
-        return np.zeros(1, np.int8)
-    matcher = compile_pattern(pattern)
-    assert matcher is not None, "binding has refused such a pattern"
-    matches = [matcher.fullmatch(word) is not None for word in operand.dictionary]
-    holds: Mask = take_text(operand, np.array(matches, np.bool_))
-    return to_kleene(holds, operand.valid)

@@ -31,9 +31,9 @@ from ids.model.expression import (
 )
 from ids.model.table import ColumnData, Kind
 from ids.predicates.factors import Dictionary, Factor, Flag, Range, Truth, null_of
-from ids.predicates.splitting import split
+from ids.predicates.splitting import Split, split
 from ids.predicates.vector import objects
-from ids.spark.expressions import compiled
+from ids.spark.expressions import compiled, may_overflow
 from ids.spark.frames import Typed, quoted
 from ids.spark.sources.canonical import spell
 
@@ -71,7 +71,7 @@ def wordy_columns(predicates: Sequence[Expression], columns: Mapping[str, Typed]
     """Text columns that are cheaper to group by than to classify, if they hold few values."""
     return [
         factor.name
-        for factor in split(predicates, _kinds(columns)).factors
+        for factor in _split(predicates, columns).factors
         if isinstance(factor, Dictionary) and _is_wordy(factor)
     ]
 
@@ -80,7 +80,7 @@ def cells_of(
     predicates: Sequence[Expression], columns: Mapping[str, Typed], raw: Collection[str] = ()
 ) -> Cells:
     """The cells of some bound predicates; columns in ``raw`` are grouped by as they are."""
-    parted = split(predicates, _kinds(columns))
+    parted = _split(predicates, columns)
     subjects: list[tuple[str, str]] = []
     digits: list[_Digit] = []
     groups: list[tuple[str, str]] = []
@@ -105,8 +105,9 @@ def _truth(condition: Expression, columns: Mapping[str, Typed]) -> str:
     return f"cast({compiled(condition, columns).text} as boolean)"
 
 
-def _kinds(columns: Mapping[str, Typed]) -> dict[str, Kind]:
-    return {name: typed.kind or Kind.NUMBER for name, typed in columns.items()}
+def _split(predicates: Sequence[Expression], columns: Mapping[str, Typed]) -> Split:
+    kinds = {name: typed.kind or Kind.NUMBER for name, typed in columns.items()}
+    return split(predicates, kinds, lambda predicate: may_overflow(predicate, columns))
 
 
 def _packed(digits: list[_Digit], groups: list[tuple[str, str]]) -> Iterator[tuple[str, _Digit]]:

@@ -2,14 +2,17 @@
 
 The text means what the in-process engine means by the tree, in any session: integers that leave
 64 bits are refused with ANSI mode on or off, division by zero is NULL, and neither the session's
-time zone nor the way it reads string literals matters.
+time zone nor the way it reads string literals matters. Which rows need the integers is told in
+``ids.predicates.overflow``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import count
 from math import isinf, isnan
+from typing import NamedTuple
 
 from ids.model.expression import (
     And,
@@ -27,21 +30,25 @@ from ids.model.expression import (
     Not,
     Or,
     Value,
+    children,
 )
 from ids.model.table import Kind
 from ids.predicates.instants import microseconds_of
 from ids.predicates.kinds import FUNCTIONS
+from ids.predicates.overflow import overflow_message
 from ids.predicates.vector import exact_number
 from ids.spark.frames import Typed
 from ids.spark.sources.canonical import spell
 
-__all__ = ["compiled", "double", "floor_div"]
+__all__ = ["compiled", "double", "floor_div", "may_overflow"]
 
 _DAY = 86_400_000_000
 _HOUR = 3_600_000_000
 _MINUTE = 60_000_000
 _BEYOND = "double('9223372036854775808')"  # 2**63
-_CHECKED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
+_NULL = "cast(NULL as boolean)"
+_CHECKED = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "%": "try_mod"}
+_occurrence = count(1)
 
 
 def compiled(expression: Expression, columns: Mapping[str, Typed]) -> Typed:
@@ -51,13 +58,8 @@ def compiled(expression: Expression, columns: Mapping[str, Typed]) -> Typed:
             return columns[name]
         case Literal(value):
             return _constant(value)
-        case Negative(operand):
-            inner = compiled(operand, columns)
-            if inner.whole:
-                return _arithmetic("-", Typed("0L", Kind.NUMBER, True), inner)
-            return Typed(f"(- {inner.text})", Kind.NUMBER)
-        case Arithmetic(op, left, right):
-            return _arithmetic(op, compiled(left, columns), compiled(right, columns))
+        case Negative() | Arithmetic() | Call("ABS"):
+            return _closed(_arithmetic(expression, columns), expression)
         case Call("COALESCE", arguments):
             return _coalesce([compiled(argument, columns) for argument in arguments])
         case Call(function, (argument,)):
@@ -82,8 +84,8 @@ def _condition(node: Expression, columns: Mapping[str, Typed]) -> str:
             return _compare(op, compiled(left, columns), compiled(right, columns))
         case In(operand, options):
             inner = compiled(operand, columns)
-            if inner.kind is None:
-                return "cast(NULL as boolean)"
+            if inner.kind is None or all(option.value is None for option in options):
+                return _NULL
             ways = [_compare("=", inner, _constant(option.value)) for option in options]
             if all(_same_type(inner, _constant(option.value)) for option in options):
                 listed = ", ".join(_constant(option.value).text for option in options)
@@ -92,7 +94,7 @@ def _condition(node: Expression, columns: Mapping[str, Typed]) -> str:
         case Like(operand, pattern):
             inner = compiled(operand, columns)
             if inner.kind is None:
-                return "cast(NULL as boolean)"
+                return _NULL
             return f"({inner.text} LIKE {spell(pattern)})"
     raise AssertionError(node)
 
@@ -111,7 +113,7 @@ def _same_type(operand: Typed, option: Typed) -> bool:
 
 def _compare(op: str, left: Typed, right: Typed) -> str:
     if left.kind is None or right.kind is None:
-        return f"({left.text} {op} {right.text})"
+        return f"({left.text} <=> {right.text})" if op == "<=>" else _NULL
     if left.kind is Kind.NUMBER and left.whole != right.whole:
         return _compare_mixed(op, left, right)
     return f"({left.text} {op} {right.text})"
@@ -123,14 +125,14 @@ def _compare_mixed(op: str, left: Typed, right: Typed) -> str:
     below, above = (-1, 1) if left.whole else (1, -1)
     floor = f"cast(floor({other}) as bigint)"
     sign = (
-        f"CASE WHEN {whole} IS NULL OR {other} IS NULL THEN NULL "
+        f"CASE WHEN {left.text} IS NULL OR {right.text} IS NULL THEN NULL "
         f"WHEN isnan({other}) OR {other} >= {_BEYOND} THEN {below} "
         f"WHEN {other} < (- {_BEYOND}) THEN {above} "
         f"WHEN {whole} < {floor} OR ({whole} = {floor} AND {other} > floor({other})) THEN {below} "
         f"WHEN {whole} > {floor} THEN {above} ELSE 0 END"
     )
     if op == "<=>":
-        return f"coalesce({sign} = 0, {whole} IS NULL AND {other} IS NULL)"
+        return f"coalesce({sign} = 0, {left.text} IS NULL AND {right.text} IS NULL)"
     return f"({sign} {op} 0)"
 
 
@@ -141,29 +143,97 @@ def double(operand: Typed) -> Typed:
     return Typed(f"cast({operand.text} as double)", Kind.NUMBER)
 
 
-def _arithmetic(op: str, left: Typed, right: Typed) -> Typed:
-    """Integers stay integers (but for ``/``); division by zero is NULL."""
-    if left.kind is None or right.kind is None:
-        return Typed("cast(NULL as double)", Kind.NUMBER)
-    whole = left.whole and right.whole and op != "/"
-    if not whole:
-        left, right = double(left), double(right)
-    a, b = left.text, right.text
-    if op in "/%":
-        return Typed(f"({a} {op} nullif({b}, {'0L' if whole else '0.0D'}))", Kind.NUMBER, whole)
-    if not whole:
-        return Typed(f"({a} {op} {b})", Kind.NUMBER)
-    return Typed(
-        f"if({a} IS NULL OR {b} IS NULL, NULL, "
-        f"coalesce({_CHECKED[op]}({a}, {b}), {_overflow(op)}))",
-        Kind.NUMBER,
-        True,
-    )
+class _Integers(NamedTuple):
+    """Arithmetic of BIGINTs: NULL where it leaves 64 bits, or where one of ``nulls`` is true.
+
+    Its parts stand in the text once, however deep it is; a part that raised an error itself would
+    have to stand there twice, and arithmetic of twenty columns a million times.
+    """
+
+    text: str
+    nulls: tuple[str, ...]
+    checked: bool = True
 
 
-def _overflow(op: str) -> str:
-    text = f"the integers of {op} leave 64 bits; compute in doubles, as in 1.0 * x"
-    return f"cast(raise_error({spell(text)}) as bigint)"
+_NOTHING = _Integers("cast(NULL as bigint)", ("true",), False)
+
+
+def _arithmetic(node: Expression, columns: Mapping[str, Typed]) -> _Integers | Typed:
+    """A number: as open arithmetic of BIGINTs, if it is one."""
+    match node:
+        case Negative(operand):
+            inner = _arithmetic(operand, columns)
+            if isinstance(inner, _Integers):
+                return _joined("-", _Integers("0L", (), False), inner)
+            return _NOTHING if inner.kind is None else Typed(f"(- {inner.text})", Kind.NUMBER)
+        case Call("ABS", (operand,)):
+            inner = _arithmetic(operand, columns)
+            if not isinstance(inner, _Integers):
+                return inner if inner.kind is None else Typed(f"abs({inner.text})", Kind.NUMBER)
+            text = f"try_cast(abs(cast({inner.text} as decimal(19, 0))) as bigint)"
+            return _Integers(text, inner.nulls)
+        case Arithmetic(op, left, right):
+            a, b = _arithmetic(left, columns), _arithmetic(right, columns)
+            whole = op != "/" and all(isinstance(x, _Integers) or x.kind is None for x in (a, b))
+            if any(isinstance(x, Typed) and x.kind is None for x in (a, b)):
+                return _NOTHING if whole else Typed("cast(NULL as double)", Kind.NUMBER)
+            if whole and isinstance(a, _Integers) and isinstance(b, _Integers):
+                return _joined(op, a, b)
+            return _doubles(op, _closed(a, left), _closed(b, right))
+    typed = compiled(node, columns)
+    if not typed.whole:
+        return typed
+    constant = isinstance(node, Literal)
+    return _Integers(typed.text, () if constant else (f"{typed.text} IS NULL",), False)
+
+
+def _joined(op: str, a: _Integers, b: _Integers) -> _Integers:
+    # Spark adds up the constants of i + 1 + 2 and misses where i + 1 leaves 64 bits; | keeps them
+    # apart
+    x, y = (f"({part.text} | 0L)" if part.checked else part.text for part in (a, b))
+    text = f"{_CHECKED[op]}({x}, {y})"
+    if op != "%":
+        return _Integers(text, a.nulls + b.nulls)
+    # the divisor comes first, as Spark looks at it first
+    nulls = (*b.nulls, f"{b.text} <=> 0L", *a.nulls)
+    return _Integers(text, nulls, a.checked or b.checked)
+
+
+def _closed(number: _Integers | Typed, node: Expression) -> Typed:
+    """A number that raises an error where it leaves 64 bits and nothing in it is NULL."""
+    if isinstance(number, Typed):
+        return number
+    if not number.checked:
+        return Typed(number.text, Kind.NUMBER, True)
+    raised = f"cast(raise_error({spell(overflow_message(node) + _apart())}) as bigint)"
+    if number.nulls:
+        raised = f"if({' OR '.join(dict.fromkeys(number.nulls))}, NULL, {raised})"
+    return Typed(f"coalesce({number.text}, {raised})", Kind.NUMBER, True)
+
+
+def may_overflow(node: Expression, columns: Mapping[str, Typed]) -> bool:
+    """Whether integers in it may leave 64 bits."""
+    if isinstance(node, Negative | Arithmetic) or (
+        isinstance(node, Call) and node.function == "ABS"
+    ):
+        number = _arithmetic(node, columns)
+        if isinstance(number, _Integers) and number.checked:
+            return True
+    return any(may_overflow(child, columns) for child in children(node))
+
+
+def _apart() -> str:
+    """A text that is never the same twice in a query, and is not shown.
+
+    Spark works out what stands twice in a query before all else, even on the right of an AND; so
+    no error may be like another one.
+    """
+    return f" #{next(_occurrence)}"
+
+
+def _doubles(op: str, left: Typed, right: Typed) -> Typed:
+    a, b = double(left).text, double(right).text
+    return Typed(f"({a} {op} {f'nullif({b}, 0.0D)' if op in '/%' else b})", Kind.NUMBER)
 
 
 def _coalesce(operands: list[Typed]) -> Typed:
@@ -193,10 +263,6 @@ def _call(function: str, operand: Typed) -> Typed:
             found = f"cast(char_length({text}) as bigint)"
         case "SQRT":
             found, whole = f"sqrt({double(operand).text})", False
-        case "ABS" if operand.whole:
-            found = f"if({text} < 0L, {_negated(operand)}, {text})"
-        case "ABS":
-            found, whole = f"abs({text})", False
         case "FLOOR" | "CEIL":
             found = text if operand.whole else _rounded(function.lower(), text)
         case "HOUR":
@@ -217,11 +283,6 @@ def _rounded(function: str, text: str) -> str:
         f"CASE WHEN isnan({text}) THEN 0L WHEN {text} >= {_BEYOND} THEN {2**63 - 1}L "
         f"WHEN {text} < (- {_BEYOND}) THEN {_constant(-(2**63)).text} ELSE {function}({text}) END"
     )
-
-
-def _negated(operand: Typed) -> str:
-    """``-x`` of a BIGINT."""
-    return _arithmetic("-", Typed("0L", Kind.NUMBER, True), operand).text
 
 
 def _constant(value: Value) -> Typed:

@@ -64,7 +64,8 @@ class _Rule(NamedTuple):
 
 
 def _raised(found: re.Match[str], _: str) -> IdsError:
-    return DataError(_one_line(found.group(1)))
+    # an error of ids.spark.expressions ends with a number of its own
+    return DataError(re.sub(r" #\d+$", "", _one_line(found.group(1))))
 
 
 def _raised_by_worker(found: re.Match[str], _: str) -> IdsError:

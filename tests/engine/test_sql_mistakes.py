@@ -86,6 +86,11 @@ MISTAKES = {
         "NULL event time 'at' in t, row 1" + WAY_OUT,
         EVENTS.set_column(0, "at", pa.nulls(3)),
     ),
+    "an event time that no clock shows": Mistake(
+        select(window=f"ORDER BY at {TEN_MINUTES} '5' MINUTE"),
+        "event time 'at' outside the years 1 to 9999 in t, row 2" + WAY_OUT,
+        EVENTS.set_column(0, "at", pa.array([0, 2**63 - 1, None], pa.timestamp("us"))),
+    ),
     "an unknown table": Mistake(
         select().replace("FROM t", "FROM tt"),
         "unknown table 'tt' at line 2, column 6; did you mean 't'?",

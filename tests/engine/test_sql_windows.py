@@ -147,3 +147,39 @@ def test_minus_zero_is_the_key_zero_and_nan_is_one_key(frame: str) -> None:
         ("1.5", 1),
         ("nan", 2),
     ]
+
+
+YEAR_1, YEAR_9999 = -62_135_596_800_000_000, 253_402_300_799_999_999
+ENDS = st.sampled_from([-(2**63), YEAR_1, 0, YEAR_9999, 2**63 - 1])
+
+
+@given(
+    times=st.lists(st.builds(int.__add__, ENDS, st.integers(-3, 3)), min_size=1, max_size=5),
+    slide=st.sampled_from([1, 7, 10**6, 2**53 + 1, 2**59]),
+    width=st.integers(1, 4),
+)
+def test_event_times_from_year_1_to_9999_are_answered_and_others_refused(
+    times: list[int], slide: int, width: int
+) -> None:
+    times = [min(max(t, -(2**63)), 2**63 - 1) for t in times]
+    script = (
+        "SELECT COUNT(*) AS c FROM t WINDOW w AS (ORDER BY at RANGE "
+        f"INTERVAL {slide * width} MICROSECOND PRECEDING SLIDE INTERVAL {slide} MICROSECOND) "
+        "EMIT CHANGES"
+    )
+    table = {"at": pa.array(times, pa.timestamp("us", "UTC"))}
+    outside = [row for row, t in enumerate(times, start=1) if not YEAR_1 <= t <= YEAR_9999]
+    if outside:
+        with pytest.raises(ids.IdsError, match=rf"the years 1 to 9999 in t, row {outside[0]};"):
+            ids.sql(script, t=table)
+        return
+    last = -(-max(times) // slide)
+    instants = sorted({-(-t // slide) + k for t in times for k in range(width)})
+    right = [
+        (i * slide, sum((i - width) * slide < t <= i * slide for t in times))
+        for i in instants
+        if i <= last
+    ]
+    found = ids.sql(script, t=table)
+    emits = found["emit_at"].cast(pa.int64()).to_pylist()
+    assert list(zip(emits, found["n"].to_pylist(), strict=True)) == right

@@ -86,5 +86,20 @@ def test_more_emits_than_anyone_wants_are_refused() -> None:
     day = 86_400_000_000
     with pytest.raises(StateError, match="choose a longer slide or a shorter window"):
         plan_time(TimeWindow(day, 1), np.array([0, day]), starts([2]))
-    with pytest.raises(StateError, match="span too many slides"):
-        plan_time(TimeWindow(1, 1), np.array([-(2**61), 2**61]), starts([1, 1]))
+
+
+def test_rows_of_several_keys_may_lie_any_number_of_slides_apart() -> None:
+    times = np.array([-(2**61), 2**61, 2**61 + 1, -(2**61), -(2**61) + 1, 2**61])
+    emits = plan_time(TimeWindow(2, 1), times, starts([3, 1, 2]))
+    assert emits.instant is not None
+    first, last = -(2**61), 2**61
+    assert emits.instant.tolist() == [
+        *(first, first + 1, last, last + 1),
+        *(first, first + 1),
+        *(first + 1, first + 2, last, last + 1),
+    ]
+    assert bounds(emits) == [
+        *((0, 1), (0, 1), (1, 2), (1, 3)),
+        *((3, 4), (3, 4)),
+        *((4, 5), (4, 5), (5, 6), (5, 6)),
+    ]

@@ -146,7 +146,9 @@ def _ordered(
         return Incoming(table, tuple(measures), times, newest, 0)
     start = times[0] if newest is None else newest
     seen = np.maximum.accumulate(np.concatenate([[start], times]))[:-1]
-    on_time = np.ones(len(times), np.bool_) if lateness is None else times >= seen - lateness
+    on_time = np.ones(len(times), np.bool_)
+    if lateness is not None:
+        on_time = times >= np.maximum(seen, -(2**63) + lateness) - lateness  # never wraps around
     latest = max(int(seen[-1]), int(times[-1]))
     rows: Rows = slice(None)
     if not on_time.all():

@@ -12,7 +12,7 @@ from ids.errors import DataError
 from ids.kernels.survey import survey
 from ids.model.expression import Expression
 from ids.model.rendering import render
-from ids.model.table import ColumnData, Kind, Table
+from ids.model.table import FIRST_INSTANT, LAST_INSTANT, ColumnData, Kind, Table
 from ids.plan import SelectPlan
 from ids.predicates.truth import holds, measure
 from ids.source import Source
@@ -120,6 +120,12 @@ def _find_bad(
     event_time = table.columns[plan.order_by[0]]
     if event_time.valid is not None:
         faults.append((~event_time.valid, f"NULL event time {plan.order_by[0]!r}"))
+    if event_time.kind is Kind.TIME and event_time.values.size:
+        times = event_time.values.astype(np.int64, copy=False)
+        if times.min() < FIRST_INSTANT or times.max() > LAST_INSTANT:
+            outside = (times < FIRST_INSTANT) | (times > LAST_INSTANT)
+            reason = f"event time {plan.order_by[0]!r} outside the years 1 to 9999"
+            faults.append((outside, reason))
     for expression, one in zip(plan.measures, measures, strict=True):
         if one is not None and expression is not None and one.first_bad >= 0:
             text = render(expression)

@@ -10,10 +10,22 @@ from itertools import chain, count
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DOUBLE_INTEGERS", "ColumnData", "Kind", "Table", "unused"]
+__all__ = [
+    "DOUBLE_INTEGERS",
+    "FIRST_INSTANT",
+    "LAST_INSTANT",
+    "ColumnData",
+    "Kind",
+    "Table",
+    "unused",
+]
 
 # Up to here every integer is a double, and int64 -> float64 loses nothing.
 DOUBLE_INTEGERS = 2**53
+# Event times lie between year 1 and year 9999, as Spark's timestamps do, in µs since 1970: far
+# enough from the ends of int64 that no window of at most 2**62 µs reaches them.
+FIRST_INSTANT = -62_135_596_800_000_000
+LAST_INSTANT = 253_402_300_799_999_999
 
 
 class Kind(Enum):

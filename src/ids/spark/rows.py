@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from ids.model.rendering import render
-from ids.model.table import DOUBLE_INTEGERS, Kind
+from ids.model.table import DOUBLE_INTEGERS, FIRST_INSTANT, LAST_INSTANT, Kind
 from ids.plan import SelectPlan
 from ids.spark.expressions import compiled
 from ids.spark.frames import Frame, Typed
@@ -118,6 +118,9 @@ def _faults(
     """What no window can take: a test of the row, and the reason."""
     name = plan.order_by[0]
     faults = [(f"({columns[name].text}) IS NULL", f"NULL event time {name!r}")]
+    if columns[name].kind is Kind.TIME:
+        outside = f"{TIME} NOT BETWEEN {FIRST_INSTANT}L AND {LAST_INSTANT}L"
+        faults.append((outside, f"event time {name!r} outside the years 1 to 9999"))
     for number, (expression, typed) in enumerate(zip(plan.measures, measures, strict=True)):
         if typed is None or expression is None or typed.whole:
             continue

@@ -76,7 +76,8 @@ class Collector:
         data = self._timed(rows, passed)
         data = data.selectExpr("*", *(f"{text} AS {name}" for name, text in cells.subjects))
         groups = [text for _, text in cells.groups]
-        atom = ", ".join([*rows.keys, pane_of(self._slide), *groups])
+        pane = f"if({FAULT} IS NULL, {pane_of(self._slide)}, NULL)"  # others may leave 64 bits
+        atom = ", ".join([*rows.keys, pane, *groups])
         watched = [
             *self._watched(rows),
             F.expr(f"approx_count_distinct(xxhash64({atom}))").alias("atoms"),

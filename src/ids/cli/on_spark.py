@@ -122,8 +122,14 @@ def run_batch(script: str, job: Job, to: Delivery) -> None:
     from ids.spark.sinks import write_stream
 
     with translated(), spark_bar(session) as bar:
-        tables = _frames(session, job, stream=False)
-        found = run_script(script, tables, spark=session, bad_rows=job.bad_rows, seed=job.seed)
+        found = run_script(
+            script,
+            job.tables,
+            spark=session,
+            bad_rows=job.bad_rows,
+            seed=job.seed,
+            schemas=job.schemas,
+        )
 
         def show(result: Result, console: Console) -> None:
             shown = _tail(result.table, to.last if isinstance(result.statement, Select) else None)
@@ -162,14 +168,12 @@ def starting() -> Iterator[None]:
         bar.clear()
 
 
-def _frames(session: Session, job: Job, *, stream: bool) -> dict[str, Any]:
-    """The tables as streams, or as files with the schemas given for them."""
+def _streams(session: Session, job: Job) -> dict[str, Any]:
+    """The tables as streams, with the schemas given for them."""
     from ids.spark.sources import read
 
     return {
-        name: read(session, place, schema=job.schemas.get(name), stream=stream)
-        if stream or name in job.schemas
-        else place
+        name: read(session, place, schema=job.schemas.get(name), stream=True)
         for name, place in job.tables.items()
     }
 
@@ -240,7 +244,7 @@ def run_stream(script: str, job: Job, following: Following, format_: str | None)
         )
 
     with translated():
-        frames = _frames(session, job, stream=True)
+        frames = _streams(session, job)
         live = Console(stderr=files is not None or lines is not None)
         if lines is None:
             follow(begin, Screen(), live)

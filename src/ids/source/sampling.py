@@ -35,11 +35,13 @@ class Sampled:
     types      column → BIGINT, DOUBLE, STRING, BOOLEAN or TIMESTAMP; only those IDS can read
     headers    file → all its columns, in the order in which they stand there
     multiline  whether a quoted field runs over the end of a line
+    untyped    columns of no type: there is no value in any of the files, which were read whole
     """
 
     types: dict[str, str]
     headers: dict[Path, tuple[str, ...]]
     multiline: bool
+    untyped: frozenset[str] = frozenset()
 
 
 def sample(files: Sequence[Path], format_: str) -> Sampled:
@@ -62,7 +64,9 @@ def _sampled(versions: tuple[tuple[Path, int, int], ...], format_: str) -> Sampl
         name: _SQL_TYPES.get(kind) or _number_type(name, parts)
         for name, kind in source.schema.items()
     }
-    return Sampled(sql_types, {p.path: tuple(p.schema.names) for p in parts}, multiline)
+    whole = all(file == begun for file, begun in beginnings.items())
+    untyped = source.untyped if whole else frozenset()
+    return Sampled(sql_types, {p.path: tuple(p.schema.names) for p in parts}, multiline, untyped)
 
 
 def _parts(beginnings: dict[Path, Path], format_: str) -> list[TextPart]:

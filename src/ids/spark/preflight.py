@@ -108,4 +108,5 @@ def schema_at(place: str, declared: Schema | None = None) -> Schema:
         return Schema({**source.schema, **dict.fromkeys(source.untyped)}, source.unsupported)
     sampled = sample(files, format_)
     kinds = {name: _KINDS.get(sql, Kind.NUMBER) for name, sql in sampled.types.items()}
-    return Schema({**kinds, **(declared.kinds if declared else {})}, {})
+    untyped = dict.fromkeys(sampled.untyped)
+    return Schema({**kinds, **untyped, **(declared.kinds if declared else {})}, {})

@@ -62,7 +62,8 @@ def ready(plan: SelectPlan, frame: Frame) -> Ready:
     data, columns = frame.data, frame.columns
     malformed = MALFORMED in data.columns
     if plan.where is not None:
-        wanted = compiled(plan.where, columns).text
+        where = compiled(plan.where, columns)
+        wanted = where.text if where.kind is Kind.BOOLEAN else f"cast({where.text} as boolean)"
         # what could not be read is no row that WHERE could speak of
         data = data.filter(f"{wanted} OR {MALFORMED} IS NOT NULL" if malformed else wanted)
     named: dict[str, Column] = {}

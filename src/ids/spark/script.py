@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,10 +17,12 @@ from ids.model.window import CountWindow, Duration, microseconds
 from ids.plan import SelectPlan, Tables, planned
 from ids.source import Source, open_table
 from ids.source.folder import find_files
+from ids.source.sampling import sample
 from ids.spark.aside import Aside, refused
 from ids.spark.batch import time_windows
 from ids.spark.chained import REACH, streamed_windows
 from ids.spark.counting import count_windows
+from ids.spark.declared import declared_schema
 from ids.spark.failures import translated
 from ids.spark.frames import Frame, Typed
 from ids.spark.limits import refuse_samples
@@ -123,14 +125,19 @@ def run_script(
     lateness: Duration | None = None,
     reach: tuple[float, float] = REACH,
     seed: int = 0,
+    schemas: Mapping[str, str] | None = None,
 ) -> Iterator[Result]:
-    """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
+    """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives.
+
+    ``schemas`` declares columns of tables in files.
+    """
     seed = checked_seed(seed)
     span = None if lateness is None else microseconds(lateness)
     if not has_session(tables.values(), spark):
         check_batch(script, tables)
     session = session_of(tables.values(), spark)
-    frames = Tables(tables, lambda data, name: opened(session, data, name))
+    known = schemas or {}
+    frames = Tables(tables, lambda data, name: opened(session, data, name, known.get(name)))
     asides: dict[str, Aside] = {}
     with translated():
         for step in planned(script, lambda statement: frames.of(statement).schema):
@@ -151,28 +158,39 @@ def run_script(
             yield _batch(statement, plan, frame, aside)
 
 
-def opened(session: SparkSession, data: object, name: str) -> Frame:
-    """A table of a script: a DataFrame as it is, files through Spark, the rest through Arrow."""
+def opened(session: SparkSession, data: object, name: str, schema: str | None = None) -> Frame:
+    """A table of a script: a DataFrame as it is, files through Spark, the rest through Arrow.
+
+    ``schema`` declares columns of files, as in ``ids.spark.sources.read``.
+    """
     if isinstance(data, DataFrame):
         return Frame.of(data)
     if isinstance(data, str | Path):
-        return _of_files(Frame.of(read(session, data)), data, name)
+        return _of_files(Frame.of(read(session, data, schema=schema)), data, name, schema)
     source = open_table(data, name)
     frame = Frame.of(session.createDataFrame(to_table(source.read(source.schema))))
     return _as_in_process(frame, source)
 
 
-def _of_files(frame: Frame, place: str | Path, name: str) -> Frame:
-    """What the footers of Parquet files say of columns that Spark cannot tell about."""
-    if is_kafka(place) or find_files(Path(place))[0] != "parquet":
+def _of_files(frame: Frame, place: str | Path, name: str, schema: str | None) -> Frame:
+    """What the files say of columns that Spark cannot tell about."""
+    if is_kafka(place):
         return frame
-    return _as_in_process(frame, open_table(place, name))
+    format_, files = find_files(Path(place))
+    if format_ == "parquet":
+        return _as_in_process(frame, open_table(place, name))
+    declared = declared_schema(schema).kinds if schema else {}
+    return _without_type(frame, sample(files, format_).untyped - set(declared))
 
 
 def _as_in_process(frame: Frame, source: Source) -> Frame:
     """The frame with what the in-process reader knows of columns that Spark cannot tell about."""
-    nothing = {column: Typed("NULL", None) for column in source.untyped}
-    return replace(frame, columns=frame.columns | nothing, unsupported=dict(source.unsupported))
+    return replace(_without_type(frame, source.untyped), unsupported=dict(source.unsupported))
+
+
+def _without_type(frame: Frame, columns: Iterable[str]) -> Frame:
+    """The frame with columns that hold nothing, and are of no type."""
+    return replace(frame, columns=frame.columns | dict.fromkeys(columns, Typed("NULL", None)))
 
 
 def _batch(statement: Select, plan: SelectPlan, frame: Frame, aside: Aside | None) -> Result:

@@ -85,11 +85,24 @@ def test_a_query_answers_of_extreme_values_without_a_warning(
         f"{game}(x) AS v_{game}, "
         f"SHAPLEY_ATTRIBUTE({game}(x), p WITH (SHARE, LIFT){sample}) AS a_{game}, "
         f"SHAPLEY_DELTA({game}(x), p OR x > 1e300{sample}) AS d_{game}"
-        for game in ("SUM", "AVG", "VAR_POP", "VAR_SAMP")
+        for game in GAMES
     )
     script = f"SELECT {items} FROM d WINDOW w AS (ORDER BY t {frame}) EMIT CHANGES"
     found = ids.sql(script, d=rows(given))
     assert found.num_rows == len(given) // (3 if "SLIDE" in frame else 1)
+
+
+@pytest.mark.parametrize("game", ["M3", "M4"])
+def test_where_no_double_holds_a_moment_there_is_no_estimate(game: str) -> None:
+    far: list[float | None] = [1e154, -1e308, 1e154, -1e308, -1e308, 1e154, 5.0, 1.0]
+    found = ids.sql(
+        f"SELECT {game}(x) AS v, SHAPLEY_ATTRIBUTE({game}(x), p APPROXIMATE USING RESERVOIR "
+        "SAMPLE 2) AS s FROM d WINDOW w AS (ORDER BY t ROWS 8 PRECEDING) EMIT FINAL",
+        d=rows(far),
+    ).to_pylist()[0]
+    assert np.isinf(found["v"])
+    assert np.isnan(found["s"])
+    assert found["s_error"] == np.inf
 
 
 @pytest.mark.parametrize("power", [510, -510])

@@ -54,6 +54,13 @@ def test_a_fitted_scale_holds_its_values_to_the_last_bit(
     assert uncut(cut_column(values, scale), scale).tolist() == values.tolist()
 
 
+@pytest.mark.parametrize("end", [1.7976931348623157e308, -1.7976931348623157e308, 1e308, 5e-324])
+def test_the_ends_of_the_doubles_come_back_from_their_digits(end: float) -> None:
+    column = np.array([end, end / 8, 0.0])
+    scale = fitted(column, 2)
+    assert uncut(cut_column(column, scale), scale).tolist() == column.tolist()
+
+
 @pytest.mark.parametrize("degree", [1, 2, 4])
 @given(values=columns, more=columns, up=st.integers(0, 45), down=st.integers(0, 45))
 @settings(max_examples=80)

@@ -190,8 +190,12 @@ def _as_block(emits: Integers, taken: Taken, parts: Parts) -> _Block:
     )
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _estimate(item: PlannedItem, block: _Block, rows: Population, answers: Answers) -> Estimates:
-    """Estimates in units of 2**exponent, so that no square of a value leaves the doubles."""
+    """Estimates in units of 2**exponent, so that no square of a value leaves the doubles.
+
+    A third or fourth moment may be infinite. Then there is no estimate: NaN, and an infinite error.
+    """
     assert item.predicate is not None
     measure = rows.measures[item.measure]
     if item.game.degree == 0 or measure is None:
@@ -215,8 +219,7 @@ def _estimate(item: PlannedItem, block: _Block, rows: Population, answers: Answe
         Whole(block.whole_starts, *drawn(block.whole)),
         confidence=item.confidence,
     )
-    with np.errstate(over="ignore"):
-        return Estimates(*(np.ldexp(each, exponent * item.game.power) for each in found))
+    return Estimates(*(np.ldexp(each, exponent * item.game.power) for each in found))
 
 
 def _exponent(block: _Block, values: Floats) -> int:

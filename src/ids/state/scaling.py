@@ -159,9 +159,9 @@ def uncut(digits: Words, scale: Scale) -> Floats:
     """The values again, from their digits: exact where none was rounded."""
     values = np.zeros(len(digits))
     for j in range(scale.digits):
-        place = scale.exponent - DIGIT_BITS * (j + 1)
-        values += np.ldexp(digits[:, j].astype(np.float64), place)
-    return values
+        values += np.ldexp(digits[:, j].astype(np.float64), -DIGIT_BITS * (j + 1))
+    # at the end: the first digit of the largest doubles, rounded up, is 2**1024
+    return np.ldexp(values, scale.exponent)
 
 
 def grid(scale: Scale) -> int:

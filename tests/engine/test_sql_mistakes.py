@@ -416,5 +416,9 @@ def test_rows_set_aside_may_come_back_and_be_set_aside_again(tmp_path: Path) -> 
 def test_rows_cannot_be_set_aside_where_a_file_is(run: Run) -> None:
     pq.write_table(BAD, "t.parquet")
     code, out, err = run(select(), "--bad-rows", "q.sql")
-    assert (code, out, err) == (1, "", "error: cannot make q.sql: File exists\n")
+    assert (code, out, err) == (
+        1,
+        "",
+        "error: q.sql is a file; name a directory that is one, or that is new\n",
+    )
     assert not Path("out.parquet").exists()

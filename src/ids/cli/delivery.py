@@ -16,7 +16,6 @@ from rich.console import Console
 from ids.cli.arguments import OptionError
 from ids.cli.reporting import note
 from ids.cli.terminal import is_terminal
-from ids.errors import ScriptError
 from ids.model.query import Explain, Select, Show, Statement
 from ids.sink.target import Format, Target, is_device, is_directory, parts, resolve
 from ids.sink.writing import faults_named, opened, together
@@ -55,7 +54,7 @@ def delivery(output: str | None, format_: str | None, statements: Sequence[State
     """
     giving = [s for s in statements if isinstance(s, Select | Show | Explain)]
     if not giving:
-        raise ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
+        return Delivery()  # a mistake in what it registers is told first
     selects = {number: s.table for number, s in enumerate(giving) if isinstance(s, Select)}
     wanted = list(selects) or [len(giving) - 1]
     place = STDOUT if output is None else Path(output)
@@ -147,9 +146,17 @@ def deliver(
 ) -> None:
     """Show every result as it comes, or write those that have a place."""
     if not to.places:
+        nothing = True
         with _console(to.shown) as console:
             for result in results:
                 show(result, console)
+                nothing = False
+        if nothing:
+            from ids.plan import (
+                nothing_asked,  # here, so that --help need not wait for the compiler
+            )
+
+            raise nothing_asked()
         return
     with _opening(to) as open_:
         for number, result in enumerate(results):

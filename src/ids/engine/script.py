@@ -11,11 +11,10 @@ import pyarrow as pa
 from ids.engine.aside import Aside
 from ids.engine.asked import Progress
 from ids.engine.continuous import run_select
-from ids.errors import ScriptError
 from ids.model.query import Explain, Register, Select, Statement
 from ids.model.rendering import render
 from ids.model.sampling import checked_seed
-from ids.plan import Schema, Step, Tables, explain, planned
+from ids.plan import Schema, Step, Tables, explain, nothing_asked, planned
 from ids.source import Source, open_table
 
 __all__ = ["Result", "run_script", "shown", "sql", "sql_all"]
@@ -69,7 +68,7 @@ def sql_all(
     """
     results = list(run_script(script, tables, bad_rows=bad_rows, progress=progress, seed=seed))
     if not results:
-        raise ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
+        raise nothing_asked()
     return results
 
 

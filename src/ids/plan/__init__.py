@@ -2,7 +2,7 @@
 
 from ids.plan.explaining import explain
 from ids.plan.registry import Registry
-from ids.plan.script import Schema, Step, Tables, planned, statements_of
+from ids.plan.script import Schema, Step, Tables, nothing_asked, planned, statements_of
 from ids.plan.select import PlannedItem, SelectPlan, plan_select
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Step",
     "Tables",
     "explain",
+    "nothing_asked",
     "plan_select",
     "planned",
     "statements_of",

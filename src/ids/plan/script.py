@@ -17,7 +17,15 @@ from ids.plan.registry import Registry
 from ids.plan.select import SelectPlan, plan_select
 from ids.source.table import remedy
 
-__all__ = ["Schema", "Step", "Tables", "planned", "statements_of", "unsupported_named"]
+__all__ = [
+    "Schema",
+    "Step",
+    "Tables",
+    "nothing_asked",
+    "planned",
+    "statements_of",
+    "unsupported_named",
+]
 
 T = TypeVar("T")
 
@@ -52,6 +60,11 @@ def statements_of(script: str) -> tuple[Statement, ...]:
     """The statements of a script, with the aggregates that are known now."""
     with in_script(script):
         return _parsed(script, tuple(GAMES))
+
+
+def nothing_asked() -> ScriptError:
+    """The error for a script without a SELECT, SHOW or EXPLAIN."""
+    return ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
 
 
 def _planned(

@@ -60,9 +60,9 @@ def check(target: str | Path, format_: Format | None = None) -> None:
 
 def check_directory(directory: Path) -> None:
     """Refuse a directory that could not be made, or not be written into."""
-    place = directory.expanduser().absolute()
+    place = directory.expanduser()
     while not place.exists():
-        place = place.parent
+        place = place.parent  # "." in the end, or "/"
     if not place.is_dir():
         raise SourceError(f"{place} is a file; name a directory that is one, or that is new")
     if not os.access(place, os.W_OK):

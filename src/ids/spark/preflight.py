@@ -10,7 +10,7 @@ from ids.errors import SourceError
 from ids.model.query import Select
 from ids.model.sampling import checked_seed
 from ids.model.table import Kind
-from ids.plan import Schema, Step, Tables, planned, statements_of
+from ids.plan import Schema, Step, Tables, nothing_asked, planned, statements_of
 from ids.sink.target import check_directory
 from ids.source import open_table
 from ids.source.folder import find_files
@@ -36,7 +36,10 @@ def check_batch(
     if not _in_files(tables):
         statements_of(script)
         return
-    for step in steps_of(script, tables, schemas):
+    steps = steps_of(script, tables, schemas)
+    if not steps:
+        raise nothing_asked()
+    for step in steps:
         if isinstance(step.statement, Select) and step.plan is not None:
             refuse_beyond_panes(step.plan)
 

@@ -14,7 +14,7 @@ from ids.errors import ScriptError
 from ids.model.query import Select, Statement
 from ids.model.sampling import checked_seed
 from ids.model.window import CountWindow, Duration, microseconds
-from ids.plan import SelectPlan, Tables, planned
+from ids.plan import SelectPlan, Tables, nothing_asked, planned
 from ids.source import Source, open_table
 from ids.source.folder import find_files
 from ids.source.sampling import sample
@@ -112,7 +112,7 @@ def sql_all(
         )
     )
     if not results:
-        raise ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
+        raise nothing_asked()
     return results
 
 

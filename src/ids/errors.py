@@ -16,6 +16,7 @@ __all__ = [
     "CheckpointError",
     "DataError",
     "IdsError",
+    "KindError",
     "Position",
     "ScriptError",
     "SetupError",
@@ -108,6 +109,16 @@ class UnknownNameError(ScriptError, LookupError):
         self.kind = kind
         self.name = name
         super().__init__(f"unknown {kind} {name!r}", at, closest(name, known, otherwise))
+
+
+class KindError(ScriptError):
+    """An expression of the wrong kind; ``texts`` are the columns of text in it."""
+
+    def __init__(
+        self, fact: str, at: Position | None, hint: str | None, texts: Iterable[str]
+    ) -> None:
+        self.texts = tuple(texts)
+        super().__init__(fact, at, hint)
 
 
 class DataError(IdsError, ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,9 +50,11 @@ class FakeEngine:
         bad_rows: str | Path | None = None,
         progress: Callable[[int, int], None] | None = None,
         seed: int = 0,
+        schema: Mapping[str, str] | None = None,
+        null: Sequence[str] = (),
     ) -> Iterator[Result]:
         self.asked = {"script": script, "tables": dict(tables), "bad_rows": bad_rows}
-        self.asked["seed"] = seed
+        self.asked |= {"seed": seed, "schema": schema, "null": null}
         if self.failure is not None:
             raise self.failure
         answers = iter(self.tables)

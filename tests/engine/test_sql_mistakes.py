@@ -167,7 +167,7 @@ MISTAKES = {
     "a range of numbers": Mistake(
         select(window=f"ORDER BY x {TEN_MINUTES} '5' MINUTE"),
         "RANGE needs a timestamp to order by, 'x' is a number at line 3, column 23; "
-        "order by the event time, or use ROWS",
+        "declare schema='x EPOCH_SECONDS' if it is one, or use ROWS",
     ),
     "a slide that does not divide": Mistake(
         select(window=f"ORDER BY at {TEN_MINUTES} '3' MINUTE"),
@@ -239,6 +239,7 @@ def points(message: str, script: str, excerpt: str | None) -> bool:
 
 OPTIONS = {
     "bad_rows='DIR'": "--bad-rows DIR",
+    "schema='x EPOCH_SECONDS'": "--schema 'x EPOCH_SECONDS'",
     "pass it as trips=…": "give it with --table trips=PATH",
     "pass it as **{'all trips': …}": "give it with --table 'all trips'=PATH",
 }

@@ -13,9 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ids.errors import SourceError
+from ids.source.declared import declared
 from ids.spark.sinks import messages
 from ids.spark.sources import MALFORMED, packages_for, read
-from ids.spark.sources.kafka import declared, decoded
+from ids.spark.sources.kafka import decoded, struct_of
 from ids.spark.topic import Topic, is_kafka
 from tests.spark.broker import SERVER, jars_of, running
 from tests.spark.kafka_jobs import MESSAGES, SCHEMA
@@ -81,7 +82,7 @@ def test_a_broker_or_a_topic_that_is_not_there_is_one_line(jobs: dict[str, Any])
 def test_messages_that_are_no_such_object_are_kept_apart(spark: SparkSession) -> None:
     rows = [(text, "t", 0, place) for place, text in enumerate(MESSAGES)]
     sent = spark.createDataFrame(rows, "value STRING, topic STRING, partition INT, offset BIGINT")
-    table = decoded(sent, declared(SCHEMA)).orderBy("ids_origin")
+    table = decoded(sent, struct_of(declared(SCHEMA))).orderBy("ids_origin")
     shown = table.selectExpr("region", "latency", "hits", "unix_micros(at)", MALFORMED)
     assert [list(row) for row in shown.collect()] == READ
 

@@ -21,8 +21,9 @@ import ids
 from ids.errors import ScriptError, SourceError
 from ids.model.table import Kind
 from ids.sink import write
+from ids.source.declared import declared
 from ids.spark.frames import Frame, Typed
-from ids.spark.sources.kafka import declared, decoded
+from ids.spark.sources.kafka import decoded, struct_of
 from ids.spark.streaming import ask, start
 from ids.spark.streaming.retained.manifest import Manifest
 from ids.spark.streaming.retained.question import StreamQuestion
@@ -252,7 +253,7 @@ def test_a_file_may_have_the_columns_that_our_readers_add(
 def test_a_topic_may_declare_the_columns_that_our_reader_adds(session: SparkSession) -> None:
     rows = [('{"ids_malformed": 3, "ids_origin": 4}', "t", 0, 0), ("no JSON", "t", 0, 1)]
     sent = session.createDataFrame(rows, "value STRING, topic STRING, partition INT, offset BIGINT")
-    topic = decoded(sent, declared("ids_malformed BIGINT, ids_origin BIGINT"))
+    topic = decoded(sent, struct_of(declared("ids_malformed BIGINT, ids_origin BIGINT")))
     frame = Frame.of(topic)
     assert list(frame.columns) == ["ids_malformed", "ids_origin"]
     found = frame.data.orderBy("ids_origin").drop("ids_origin").toArrow().to_pylist()

@@ -36,6 +36,7 @@ CELLS = [
     ["2024-01-01T00:00", "2024-01-01 00:00:01.5", "1960-01-01 00:00:00.000001"],
     ["2024-01-01T00:00:00.123456789", "1960-01-01 00:00:00.999999999"],
     ["2024-01-01T00:00:00+01:00", "2024-01-01 00:00:00Z", "2024-01-01T00:00:00.25-0530"],
+    ["2024-01-01T10:00Z", "2024-01-01 10:00+01", "2024-01-01 10:00-05:30"],
     ["a", "é", "'", "NULL", "N/A", "  ", "x ", "\\", "1d"],
     ['""', "x", '"5"', "6", '"a ""b"" c"', '"a,b"', '"\\"', '"\n"', '"a\r\nb"'],
 ]
@@ -306,8 +307,8 @@ def test_what_cannot_be_read_is_refused_as_in_process(spark: SparkSession, tmp_p
             read(spark, tmp_path / name)
         assert str(there.value) == str(here.value)
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match="schema of its own; declare none"):
-        read(spark, tmp_path / "a.parquet", schema="a INT")
+    with pytest.raises(SourceError, match="holds numbers, but is declared STRING"):
+        read(spark, tmp_path / "a.parquet", schema="a STRING")
     (tmp_path / "a.csv").write_text("a\n1\n")
     with pytest.raises(SourceError, match="has no column 'b', which is declared"):
         read(spark, tmp_path / "a.csv", schema="b INT")

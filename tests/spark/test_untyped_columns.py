@@ -66,6 +66,6 @@ def test_a_declared_column_has_its_type(spark: SparkSession, tmp_path: Path) -> 
     assert schema_at(str(place)).kinds["k"] is None
     script = f"SELECT SHAPLEY_ATTRIBUTE(SUM(x), k = 'a') AS a FROM e {WINDOW} EMIT CHANGES"
     with pytest.raises(ScriptError, match="k is a number"):
-        list(run_script(script, {"e": place}, spark=spark, schemas={"e": "k BIGINT"}))
-    (found,) = run_script(script, {"e": place}, spark=spark, schemas={"e": "x DOUBLE"})
+        list(run_script(script, {"e": place}, spark=spark, schema={"e": "k BIGINT"}))
+    (found,) = run_script(script, {"e": place}, spark=spark, schema={"e": "x DOUBLE"})
     assert plain(found.table.toArrow()) == plain(ids.sql(script, e=place))

@@ -16,6 +16,7 @@ __all__ = [
     "ConfOption",
     "DebugOption",
     "MasterOption",
+    "NullOption",
     "OptionError",
     "SchemaOption",
     "ScriptArgument",
@@ -44,9 +45,18 @@ SchemaOption = Annotated[
     list[str] | None,
     typer.Option(
         "--schema",
-        metavar="NAME=COLUMNS",
-        help="The columns of a table that does not say them, such as a Kafka topic of JSON "
-        "objects: events='event_time TIMESTAMP, region STRING, latency DOUBLE'.",
+        metavar="[NAME=]COLUMNS",
+        help="Types of columns: 'event_time EPOCH_MILLIS, latency DOUBLE', or "
+        "events='event_time TIMESTAMP' where there are several tables. Those of a Kafka topic of "
+        "JSON objects must all be given.",
+    ),
+]
+NullOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--null",
+        metavar="TEXT",
+        help="A text that means NULL in CSV and JSON Lines files, such as NA. May be repeated.",
     ),
 ]
 BadRowsOption = Annotated[
@@ -136,8 +146,10 @@ def read_tables(options: Iterable[str] | None) -> dict[str, str]:
 
 
 def read_schemas(options: Iterable[str] | None, tables: Collection[str]) -> dict[str, str]:
-    """The declared columns, by table."""
-    schemas = read_pairs(options, "--schema", "NAME=COLUMNS")
+    """The declared columns, by table; the only table need not be named."""
+    only = next(iter(tables)) if len(tables) == 1 else None
+    named = [f"{only}={each}" if only and "=" not in each else each for each in options or ()]
+    schemas = read_pairs(named, "--schema", "NAME=COLUMNS")
     for name in schemas:
         if name not in tables:
             raise OptionError("--schema", f"no --table is called {name!r}")

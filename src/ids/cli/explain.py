@@ -6,6 +6,7 @@ from rich.console import Console
 
 from ids.cli.arguments import (
     DebugOption,
+    NullOption,
     SchemaOption,
     ScriptArgument,
     TableOption,
@@ -15,6 +16,7 @@ from ids.cli.arguments import (
 )
 from ids.cli.reporting import reporting
 from ids.cli.terminal import print_lines
+from ids.source import Declared
 
 __all__ = ["explain"]
 
@@ -23,6 +25,7 @@ def explain(
     query: ScriptArgument,
     table: TableOption = None,
     schema: SchemaOption = None,
+    null: NullOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Print the plan of each SELECT in a script."""
@@ -33,6 +36,6 @@ def explain(
         from ids.spark.preflight import steps_of
 
         script = read_script(query)
-        for step in steps_of(script, tables, schemas):
+        for step in steps_of(script, tables, Declared.of(schemas, null or (), tables)):
             if step.plan is not None:
                 print_lines(lines_of(step.plan), Console())

@@ -20,6 +20,7 @@ from ids.errors import ScriptError
 from ids.model.query import Select
 from ids.model.window import microseconds
 from ids.sink.target import Target
+from ids.source import Declared
 
 if TYPE_CHECKING:
     from ids.spark.script import Result
@@ -38,6 +39,7 @@ class Job:
 
     tables: dict[str, str]
     schemas: dict[str, str] = field(default_factory=dict)
+    nulls: tuple[str, ...] = ()
     conf: dict[str, str] = field(default_factory=dict)
     master: str | None = None
     output: str | None = None
@@ -113,7 +115,7 @@ def run_batch(script: str, job: Job, to: Delivery) -> None:
     """Run a script over finite tables."""
     from ids.spark.preflight import check_batch
 
-    check_batch(script, job.tables, job.schemas)
+    check_batch(script, job.tables, Declared.of(job.schemas, job.nulls, job.tables))
     with starting():
         session = session_for(job)
     from ids.spark.failures import translated
@@ -128,7 +130,8 @@ def run_batch(script: str, job: Job, to: Delivery) -> None:
             spark=session,
             bad_rows=job.bad_rows,
             seed=job.seed,
-            schemas=job.schemas,
+            schema=job.schemas,
+            null=job.nulls,
         )
 
         def show(result: Result, console: Console) -> None:
@@ -168,16 +171,6 @@ def starting() -> Iterator[None]:
         bar.clear()
 
 
-def _streams(session: Session, job: Job) -> dict[str, Any]:
-    """The tables as streams, with the schemas given for them."""
-    from ids.spark.sources import read
-
-    return {
-        name: read(session, place, schema=job.schemas.get(name), stream=True)
-        for name, place in job.tables.items()
-    }
-
-
 def _tail(table: Frame, last: int | None) -> tuple[pa.Table, int]:
     """The last rows of a result, and how many there are."""
     from ids.spark.sinks import arrow_schema
@@ -212,7 +205,7 @@ def run_stream(script: str, job: Job, following: Following, format_: str | None)
     check_stream(
         script,
         job.tables,
-        job.schemas,
+        Declared.of(job.schemas, job.nulls, job.tables),
         checkpoint=checkpoint,
         output=files,
         retain=following.retain,
@@ -223,7 +216,6 @@ def run_stream(script: str, job: Job, following: Following, format_: str | None)
     from ids.spark.failures import translated
     from ids.spark.streaming import MAX_AHEAD, start
 
-    frames: dict[str, Any] = {}
     cap = following.cap if following.max_ahead else MAX_AHEAD
 
     def begin(screen: Screen) -> Running:
@@ -240,11 +232,12 @@ def run_stream(script: str, job: Job, following: Following, format_: str | None)
             seed=job.seed,
             spark=session,
             on_progress=screen.advance,
-            **frames,
+            schema=job.schemas,
+            null=job.nulls,
+            **job.tables,
         )
 
     with translated():
-        frames = _streams(session, job)
         live = Console(stderr=files is not None or lines is not None)
         if lines is None:
             follow(begin, Screen(), live)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from ids.cli.arguments import (
     ConfOption,
     DebugOption,
     MasterOption,
+    NullOption,
     OptionError,
     SchemaOption,
     ScriptArgument,
@@ -61,6 +61,7 @@ def run(
     master: MasterOption = None,
     conf: ConfOption = None,
     schema: SchemaOption = None,
+    null: NullOption = None,
     seed: SeedOption = None,
     stream: StreamOption = False,
     checkpoint: CheckpointOption = None,
@@ -81,6 +82,7 @@ def run(
     job = Job(
         tables=tables,
         schemas=read_schemas(schema, tables),
+        nulls=tuple(null or ()),
         conf=read_pairs(conf, "--conf", "KEY=VALUE"),
         master=master,
         output=output,
@@ -109,7 +111,7 @@ def run(
 def _run_local(script: str, job: Job, to: Delivery) -> None:
     if to.topic is not None:
         raise OptionError("--output", "a topic is for Spark; leave out --engine local")
-    found = _results(script, job.tables, job.bad_rows, job.seed)
+    found = _results(script, job)
 
     def show(result: Result, console: Console) -> None:
         _show(result, console, to.last)
@@ -122,7 +124,7 @@ def _run_local(script: str, job: Job, to: Delivery) -> None:
 
 def _refuse_strangers(of_streams: Mapping[str, object], job: Job, engine: str) -> None:
     """Options that would be passed over in silence are refused."""
-    of_spark = {"--master": job.master, "--conf": job.conf, "--schema": job.schemas}
+    of_spark = {"--master": job.master, "--conf": job.conf}
     given = [flag for flag, value in {**of_streams, **of_spark}.items() if value]
     if engine == "local" and given:
         raise OptionError(given[0], "is for Spark; leave out --engine local")
@@ -131,20 +133,26 @@ def _refuse_strangers(of_streams: Mapping[str, object], job: Job, engine: str) -
     check_master(job.master)
 
 
-def _results(
-    script: str, tables: dict[str, str], bad_rows: Path | None, seed: int = 0
-) -> Iterator[Result]:
+def _results(script: str, job: Job) -> Iterator[Result]:
     """What each statement gives, with a bar while it is worked on and a note of its bad rows."""
     bar = Bar(Console(stderr=True))
     try:
         bar.start()
         from ids.engine import run_script  # here, so that --help need not wait for the compiler
 
-        for result in run_script(script, tables, bad_rows=bad_rows, progress=bar, seed=seed):
+        for result in run_script(
+            script,
+            job.tables,
+            bad_rows=job.bad_rows,
+            progress=bar,
+            seed=job.seed,
+            schema=job.schemas,
+            null=job.nulls,
+        ):
             bar.clear()
             if result.bad_rows:
                 rows = "row" if result.bad_rows == 1 else "rows"
-                note(f"{result.bad_rows:,} bad {rows} set aside in {bad_rows}")
+                note(f"{result.bad_rows:,} bad {rows} set aside in {job.bad_rows}")
             yield result
             bar.start()
     finally:

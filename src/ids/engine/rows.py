@@ -15,13 +15,14 @@ from ids.model.rendering import render
 from ids.model.table import FIRST_INSTANT, LAST_INSTANT, ColumnData, Kind, Table
 from ids.plan import SelectPlan
 from ids.predicates.truth import holds, measure
-from ids.source import Source
+from ids.source import Source, unfit_rows
 from ids.window import Ordering, arrange
 
 __all__ = ["BadRows", "Measure", "Prepared", "evaluate_measure", "prepare"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
 
 BadRows = Callable[[Source, npt.NDArray[np.int64], list[str]], None]
 
@@ -60,7 +61,7 @@ def prepare(plan: SelectPlan, source: Source, set_aside: BadRows | None) -> Prep
             rows = np.flatnonzero(kept)
             table = table.take(rows)
     measures = [_evaluate(expression, table) for expression in plan.measures]
-    bad, reasons = _find_bad(plan, table, measures)
+    bad, reasons = _with_unfit(_find_bad(plan, table, measures), plan, source, rows)
     if len(bad):
         original = bad if rows is None else rows[bad]
         if set_aside is None:
@@ -81,6 +82,24 @@ def prepare(plan: SelectPlan, source: Source, set_aside: BadRows | None) -> Prep
         table = table.take(ordering.rows)
         measures = [None if m is None else _take(m, ordering.rows) for m in measures]
     return Prepared(table, tuple(measures), ordering)
+
+
+def _with_unfit(
+    found: tuple[Rows, list[str]], plan: SelectPlan, source: Source, kept: Rows | None
+) -> tuple[Rows, list[str]]:
+    """The bad rows of the table, and those with a value that is not of its declared type."""
+    unfit, why = unfit_rows(source, plan.columns)
+    if not len(unfit):
+        return found
+    reasons = dict(zip(found[0].tolist(), found[1], strict=True))
+    if kept is None:
+        places = unfit.tolist()
+    else:
+        inside = np.isin(unfit, kept)
+        places = np.searchsorted(kept, unfit[inside]).tolist()
+        why = [reason for reason, held in zip(why, inside, strict=True) if held]
+    reasons |= dict(zip(places, why, strict=True))
+    return np.array(sorted(reasons), np.int64), [reasons[row] for row in sorted(reasons)]
 
 
 def _read(plan: SelectPlan, source: Source) -> Table:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from ids.model.query import Explain, Register, Select, Statement
 from ids.model.rendering import render
 from ids.model.sampling import checked_seed
 from ids.plan import Schema, Step, Tables, explain, nothing_asked, planned
-from ids.source import Source, open_table
+from ids.source import Declared, Source, misread_of, open_table
 
 __all__ = ["Result", "run_script", "shown", "sql", "sql_all"]
 
@@ -36,6 +37,8 @@ def sql(
     bad_rows: str | Path | None = None,
     progress: Progress | None = None,
     seed: int = 0,
+    schema: str | Mapping[str, str] | None = None,
+    null: str | Sequence[str] = (),
     **tables: object,
 ) -> pa.Table:
     """Run a script in process; the last SELECT's emits as an Arrow table.
@@ -43,8 +46,19 @@ def sql(
     A script without a SELECT gives what its last SHOW or EXPLAIN shows. ``bad_rows`` names a
     directory where rows that no window can take are set aside instead of stopping the run.
     ``seed`` decides which rows an APPROXIMATE item samples.
+
+    ``schema`` declares types of some columns: ``"ts EPOCH_SECONDS, latency DOUBLE"``, or a dict of
+    them by table. ``null`` is a text, or several, that means NULL in CSV and JSON Lines files.
     """
-    results = sql_all(script, bad_rows=bad_rows, progress=progress, seed=seed, **tables)
+    results = sql_all(
+        script,
+        bad_rows=bad_rows,
+        progress=progress,
+        seed=seed,
+        schema=schema,
+        null=null,
+        **tables,
+    )
     selects = [r for r in results if isinstance(r.statement, Select)]
     return (selects or results)[-1].table
 
@@ -56,6 +70,8 @@ def sql_all(
     bad_rows: str | Path | None = None,
     progress: Progress | None = None,
     seed: int = 0,
+    schema: str | Mapping[str, str] | None = None,
+    null: str | Sequence[str] = (),
     **tables: object,
 ) -> list[Result]:
     """Run a script in process; what each SELECT, SHOW and EXPLAIN gives, in their order.
@@ -66,7 +82,17 @@ def sql_all(
     >>> [result.table["s"].to_pylist() for result in sql_all(select * 2, t={"x": [1, 2]})]
     [[1.0, 3.0], [1.0, 3.0]]
     """
-    results = list(run_script(script, tables, bad_rows=bad_rows, progress=progress, seed=seed))
+    results = list(
+        run_script(
+            script,
+            tables,
+            bad_rows=bad_rows,
+            progress=progress,
+            seed=seed,
+            schema=schema,
+            null=null,
+        )
+    )
     if not results:
         raise nothing_asked()
     return results
@@ -79,10 +105,12 @@ def run_script(
     bad_rows: str | Path | None = None,
     progress: Progress | None = None,
     seed: int = 0,
+    schema: str | Mapping[str, str] | None = None,
+    null: str | Sequence[str] = (),
 ) -> Iterator[Result]:
     """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
-    seed = checked_seed(seed)
-    sources = Tables(tables, open_table)
+    seed, known = checked_seed(seed), Declared.of(schema, null, tables)
+    sources = Tables(tables, lambda data, n: open_table(data, n, known.columns(n), known.nulls))
     found: dict[str, dict[int, str]] = {}
     for step in planned(script, lambda statement: _schema(sources.of(statement))):
         statement = step.statement
@@ -99,7 +127,8 @@ def run_script(
 
 
 def _schema(source: Source) -> Schema:
-    return Schema({**source.schema, **dict.fromkeys(source.untyped)}, source.unsupported)
+    kinds = {**source.schema, **dict.fromkeys(source.untyped)}
+    return Schema(kinds, source.unsupported, partial(misread_of, source))
 
 
 def shown(step: Step) -> pa.Table:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, count
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ __all__ = [
     "LAST_INSTANT",
     "ColumnData",
     "Kind",
+    "Misread",
     "Table",
     "unused",
 ]
@@ -35,6 +37,13 @@ class Kind(Enum):
     TEXT = "text"
     BOOLEAN = "boolean"
     TIME = "timestamp"
+
+
+class Misread(NamedTuple):
+    """A column of text that seems meant to hold another kind, and what to do about it."""
+
+    kind: Kind
+    hint: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,15 @@
 
 from ids.plan.explaining import explain
 from ids.plan.registry import Registry
-from ids.plan.script import Schema, Step, Tables, nothing_asked, planned, statements_of
+from ids.plan.script import (
+    Schema,
+    Step,
+    Tables,
+    just_text,
+    nothing_asked,
+    planned,
+    statements_of,
+)
 from ids.plan.select import PlannedItem, SelectPlan, plan_select
 
 __all__ = [
@@ -13,6 +21,7 @@ __all__ = [
     "Step",
     "Tables",
     "explain",
+    "just_text",
     "nothing_asked",
     "plan_select",
     "planned",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
-from ids.errors import ScriptError, UnknownNameError, in_script
+from ids.errors import KindError, ScriptError, UnknownNameError, in_script
 from ids.games import GAMES
 from ids.language import parse
 from ids.model.query import Drop, Explain, Register, Select, Show, Statement
-from ids.model.table import Kind
+from ids.model.table import Kind, Misread
 from ids.plan.registry import Registry
 from ids.plan.select import SelectPlan, plan_select
 from ids.source.table import remedy
@@ -21,6 +21,7 @@ __all__ = [
     "Schema",
     "Step",
     "Tables",
+    "just_text",
     "nothing_asked",
     "planned",
     "statements_of",
@@ -30,11 +31,21 @@ __all__ = [
 T = TypeVar("T")
 
 
-class Schema(NamedTuple):
-    """A table's columns: what each holds (None: nothing), and why others are not read."""
+def just_text(_: str) -> Misread | None:
+    """No column of text was meant for anything else."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A table's columns: what each holds (None: nothing), and why others are not read.
+
+    ``misread`` tells of a column of text what it seems to have been meant for.
+    """
 
     kinds: Mapping[str, Kind | None]
     unsupported: Mapping[str, str]
+    misread: Callable[[str], Misread | None] = field(default=just_text, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ def _planned(
             case Register():
                 schema = schema_of(statement)
                 registry.register(statement)
-                with unsupported_named(schema.unsupported):
+                with unsupported_named(schema.unsupported), _misread_named(schema):
                     registry.bound(statement.table, schema.kinds)
             case Drop():
                 registry.drop(statement)
@@ -84,8 +95,9 @@ def _planned(
                 yield Step(statement, None, tuple(registry))
             case Explain(select) | (Select() as select):
                 schema = schema_of(select)
-                with unsupported_named(schema.unsupported):
+                with unsupported_named(schema.unsupported), _misread_named(schema):
                     plan = plan_select(select, schema.kinds, registry)
+                _refuse_times_as_text(select, plan.order_by[0], schema)
                 yield Step(statement, plan, tuple(registry))
 
 
@@ -103,6 +115,28 @@ def unsupported_named(unsupported: Mapping[str, str]) -> Iterator[None]:
             if error.kind in ("column", "predicate") and name.lower() == error.name.lower():
                 raise ScriptError(f"column {name!r} is {what}", error.at, remedy(what)) from error
         raise
+
+
+@contextmanager
+def _misread_named(schema: Schema) -> Iterator[None]:
+    """A column of text where another kind is needed: say which value made it text."""
+    try:
+        yield
+    except KindError as error:
+        found = [schema.misread(name) for name in error.texts]
+        hints = [each.hint for each in found if each is not None]
+        if not hints:
+            raise
+        raise ScriptError(error.fact, error.at, hints[0]) from error
+
+
+def _refuse_times_as_text(select: Select, name: str, schema: Schema) -> None:
+    """Times that were read as text would sort as text."""
+    found = schema.misread(name) if schema.kinds[name] is Kind.TEXT else None
+    if found is not None and found.kind is Kind.TIME:
+        window = select.window
+        at = window.columns_at.get(window.order_by[0], window.at)
+        raise ScriptError(f"{name!r} holds times as text, which sort as text", at, found.hint)
 
 
 class Tables(Generic[T]):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ids.errors import ScriptError, UnknownNameError
+from ids.errors import KindError, ScriptError, UnknownNameError
 from ids.games import Game, find
 from ids.model.expression import And, Expression, Literal, Name, Not, Or, children, columns_of
 from ids.model.query import Aggregate, Approximate, Item, ItemKind, Select
-from ids.model.rendering import render
+from ids.model.rendering import quoted, render
 from ids.model.sampling import extremes_of
 from ids.model.table import Kind
 from ids.model.window import CountWindow, TimeWindow
@@ -165,12 +165,19 @@ class _Planner:
         names = tuple(resolve(name, self.schema, self.select) for name in window.order_by)
         kind = self.schema[names[0]]
         if isinstance(window.frame, TimeWindow) and kind not in (Kind.TIME, None):
-            raise ScriptError(
+            raise KindError(
                 f"RANGE needs a timestamp to order by, {names[0]!r} is {noun(kind)}",
                 window.columns_at.get(window.order_by[0], window.at),
-                "order by the event time, or use ROWS",
+                _way_to_order(names[0], kind),
+                [names[0]] if kind is Kind.TEXT else [],
             )
         return names
+
+
+def _way_to_order(name: str, kind: Kind | None) -> str:
+    if kind is Kind.NUMBER:
+        return f"declare schema='{quoted(name)} EPOCH_SECONDS' if it is one, or use ROWS"
+    return "order by the event time, or use ROWS"
 
 
 def mechanism_of(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ids.errors import Position, ScriptError
-from ids.model.expression import Expression, Literal, position_of
+from ids.errors import KindError, Position, ScriptError
+from ids.model.expression import Column, Expression, Literal, position_of
 from ids.model.rendering import brief, render
 from ids.model.table import Kind
 from ids.predicates.constants import quoted_name
@@ -25,10 +25,11 @@ def refuse(
     ``known`` are the names that a text may stand for by mistake.
     """
     what = noun(kind) if kind is not None else "NULL"
-    return ScriptError(
+    return KindError(
         f"{brief(expression)} is {what}",
         position_of(expression),
         quoted_name([expression], known) or hint,
+        _texts((expression, kind)),
     )
 
 
@@ -46,11 +47,16 @@ def agree(
         return a, _instant(b, at, known)
     if kind_b is Kind.TIME and _is_text(a):
         return _instant(a, at, known), b
-    raise ScriptError(
+    raise KindError(
         f"{brief(a)} is {noun(kind_a)}, {brief(b)} is {noun(kind_b)}",
         at or position_of(a) or position_of(b),
         quoted_name([a, b], known) or _way_out(a, kind_a, b, kind_b),
+        _texts(left, right),
     )
+
+
+def _texts(*sides: Typed) -> list[str]:
+    return [e.name for e, kind in sides if isinstance(e, Column) and kind is Kind.TEXT]
 
 
 def _is_text(expression: Expression) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -13,13 +13,16 @@ from pyarrow import types
 from ids.errors import SourceError
 from ids.model.table import Kind, Table
 from ids.source.arrow import canonical, column_data, join
+from ids.source.declared import plain_type
 from ids.source.folder import find_files
 from ids.source.memory import described, one_line
 from ids.source.parts import ParquetPart, Part, TextPart
 from ids.source.table import refusal
 from ids.source.text import read_csv, read_jsonl
 
-__all__ = ["FileSource", "open_files"]
+__all__ = ["FileSource", "open_files", "text_parts"]
+
+_SPELLED_OUT = ("STRING", "TIMESTAMP")  # in JSON, which has numbers and Booleans of its own
 
 
 class FileSource:
@@ -55,20 +58,56 @@ class FileSource:
         return f"row {row - start + 1} of {self._parts[part].path.name}"
 
 
-def open_files(path: Path) -> FileSource:
-    """A file, or a directory of them."""
+def open_files(
+    path: Path, columns: Mapping[str, str] = {}, nulls: Sequence[str] = ()
+) -> FileSource:
+    """A file, or a directory of them; in text files ``columns`` are declared, ``nulls`` are NULL.
+
+    Declared columns come as they stand in the files, to be converted.
+    """
     format_, files = find_files(path)
     if format_ == "parquet":
         return FileSource([ParquetPart(file) for file in files])
     # an engine that writes in parallel leaves empty files where a worker had no rows
     files = [file for file in files if file.stat().st_size > 0] or files[:1]
+    return FileSource(text_parts({file: file for file in files}, format_, columns, nulls))
+
+
+def text_parts(
+    files: Mapping[Path, Path], format_: str, columns: Mapping[str, str], nulls: Sequence[str]
+) -> list[TextPart]:
+    """Text files, each by its name and where to read it, of one ``format_``: csv or jsonl."""
     if format_ == "jsonl":
-        return FileSource([TextPart(f, read_jsonl(f), absent_is_null=True) for f in files])
-    parts = [TextPart(file, read_csv(file), absent_is_null=False) for file in files]
-    clashing = [name for name, kinds in _kinds(parts).items() if len(kinds) > 1]
-    if clashing:  # one file alone would have become text as well
-        parts = [TextPart(f, read_csv(f, clashing), absent_is_null=False) for f in files]
-    return FileSource(parts)
+        texts = [n for n, type_ in columns.items() if plain_type(type_) in _SPELLED_OUT]
+        return [
+            TextPart(file, _named(read_jsonl, file, place, texts, nulls), absent_is_null=True)
+            for file, place in files.items()
+        ]
+
+    def parts(texts: Iterable[str]) -> list[TextPart]:
+        return [
+            TextPart(file, _named(read_csv, file, place, texts, nulls), absent_is_null=False)
+            for file, place in files.items()
+        ]
+
+    found = parts(columns)
+    clashing = [name for name, kinds in _kinds(found).items() if len(kinds) > 1]
+    # one file alone would have become text as well
+    return parts([*columns, *clashing]) if clashing else found
+
+
+def _named(
+    read: Callable[[Path, Iterable[str], Sequence[str]], pa.Table],
+    file: Path,
+    place: Path,
+    texts: Iterable[str],
+    nulls: Sequence[str],
+) -> pa.Table:
+    """A file read where it lies; what is wrong with it is told under its name."""
+    try:
+        return read(place, texts, nulls)
+    except SourceError as error:
+        raise SourceError(str(error).replace(str(place), str(file))) from error
 
 
 def _column(name: str, part: Part, table: pa.Table) -> pa.ChunkedArray:

@@ -7,7 +7,7 @@ process. Of larger ones the beginning decides, and a later value that does not f
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,11 +17,12 @@ from pyarrow import types
 
 from ids.errors import SourceError
 from ids.model.table import Kind
-from ids.source.files import FileSource
+from ids.source.files import FileSource, text_parts
 from ids.source.parts import TextPart
-from ids.source.text import read_csv, read_jsonl
 
-__all__ = ["Sampled", "sample"]
+__all__ = ["Sampled", "sample", "sampled_source"]
+
+Versions = tuple[tuple[Path, int, int], ...]
 
 _BUDGET = 64 << 20  # bytes the driver reads of a whole table
 _LEAST = 64 << 10  # bytes it reads of every file
@@ -44,20 +45,44 @@ class Sampled:
     untyped: frozenset[str] = frozenset()
 
 
-def sample(files: Sequence[Path], format_: str) -> Sampled:
-    """What ``files`` (``csv`` or ``jsonl``) hold; empty ones, if there are others, say nothing."""
+def sample(
+    files: Sequence[Path],
+    format_: str,
+    columns: Mapping[str, str] = {},
+    nulls: Sequence[str] = (),
+) -> Sampled:
+    """What ``files`` (``csv`` or ``jsonl``) hold; empty ones, if there are others, say nothing.
+
+    Columns that are declared have the type in which they stand in the files.
+    """
+    return _sampled(_versions(files), format_, tuple(columns.items()), tuple(nulls))
+
+
+def sampled_source(
+    files: Sequence[Path], format_: str, columns: Mapping[str, str], nulls: Sequence[str]
+) -> FileSource:
+    """The rows that are looked at, to be looked at again."""
+    with tempfile.TemporaryDirectory(prefix="ids-sample-") as scratch:
+        beginnings = _beginnings([file for file, *_ in _versions(files)], format_, Path(scratch))
+        return FileSource(text_parts(beginnings, format_, columns, nulls))
+
+
+def _versions(files: Sequence[Path]) -> Versions:
     held = [file for file in files if file.stat().st_size > 0] or files[:1]
     seen = [(file, file.stat()) for file in held]
-    return _sampled(tuple((file, s.st_size, s.st_mtime_ns) for file, s in seen), format_)
+    return tuple((file, s.st_size, s.st_mtime_ns) for file, s in seen)
 
 
 @lru_cache(maxsize=8)  # a run asks before Java starts, and once more when Spark reads
-def _sampled(versions: tuple[tuple[Path, int, int], ...], format_: str) -> Sampled:
-    files = [file for file, *_ in versions]
-    share = max(_LEAST, _BUDGET // len(files))
+def _sampled(
+    versions: Versions,
+    format_: str,
+    columns: tuple[tuple[str, str], ...],
+    nulls: tuple[str, ...],
+) -> Sampled:
     with tempfile.TemporaryDirectory(prefix="ids-sample-") as scratch:
-        beginnings = {f: _beginning(f, format_, share, Path(scratch)) for f in files}
-        parts = _parts(beginnings, format_)
+        beginnings = _beginnings([file for file, *_ in versions], format_, Path(scratch))
+        parts = text_parts(beginnings, format_, dict(columns), nulls)
         multiline = format_ == "csv" and any(map(_breaks_lines, beginnings.values()))
     source = FileSource(parts)
     sql_types = {
@@ -69,27 +94,9 @@ def _sampled(versions: tuple[tuple[Path, int, int], ...], format_: str) -> Sampl
     return Sampled(sql_types, {p.path: tuple(p.schema.names) for p in parts}, multiline, untyped)
 
 
-def _parts(beginnings: dict[Path, Path], format_: str) -> list[TextPart]:
-    """As ``ids.source.files`` opens them: a column the files disagree on is text in CSV."""
-    if format_ == "jsonl":
-        return [_part(file, begun, format_) for file, begun in beginnings.items()]
-    parts = [_part(file, begun, format_) for file, begun in beginnings.items()]
-    clashing = [
-        name
-        for name, why in FileSource(parts).unsupported.items()
-        if why.endswith("in different files")
-    ]
-    if clashing:
-        parts = [_part(file, begun, format_, clashing) for file, begun in beginnings.items()]
-    return parts
-
-
-def _part(file: Path, begun: Path, format_: str, as_text: Iterable[str] = ()) -> TextPart:
-    try:
-        table = read_jsonl(begun) if format_ == "jsonl" else read_csv(begun, as_text)
-    except SourceError as error:
-        raise SourceError(str(error).replace(str(begun), str(file))) from error
-    return TextPart(file, table, absent_is_null=format_ == "jsonl")
+def _beginnings(files: Sequence[Path], format_: str, scratch: Path) -> dict[Path, Path]:
+    share = max(_LEAST, _BUDGET // len(files))
+    return {file: _beginning(file, format_, share, scratch) for file in files}
 
 
 def _beginning(file: Path, format_: str, share: int, scratch: Path) -> Path:

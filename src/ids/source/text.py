@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,29 +28,31 @@ _BLOCK = 1 << 23  # a record must fit into a block
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 
 
-def read_csv(path: Path, as_text: Iterable[str] = ()) -> pa.Table:
-    """A CSV file with a header; only an empty field is NULL, and ``""`` is the empty text.
+def read_csv(path: Path, as_text: Iterable[str] = (), nulls: Sequence[str] = ()) -> pa.Table:
+    """A CSV file with a header; an empty field is NULL, and ``""`` is the empty text.
 
-    The columns of ``as_text`` are not guessed at.
+    The columns of ``as_text`` are not guessed at. The texts of ``nulls`` are NULL, too.
     """
     try:
-        table = _parse_csv(path, as_text, threads=True)
+        table = _parse_csv(path, as_text, nulls, threads=True)
     except pa.ArrowInvalid as error:
         raise SourceError(_csv_fault(path, error)) from error
     except OSError as error:
         raise SourceError(f"cannot read {path}: {one_line(error)}") from error
     if _quote_left_open(path):
         raise SourceError(f"{path} ends inside a quoted field; write the file again")
-    return table
+    return _without(table, nulls)
 
 
-def _parse_csv(path: Path, as_text: Iterable[str], *, threads: bool) -> pa.Table:
+def _parse_csv(
+    path: Path, as_text: Iterable[str], nulls: Sequence[str], *, threads: bool
+) -> pa.Table:
     return pa.csv.read_csv(
         _ended(path),
         read_options=pa.csv.ReadOptions(use_threads=threads, block_size=_BLOCK),
         parse_options=pa.csv.ParseOptions(newlines_in_values=True),
         convert_options=pa.csv.ConvertOptions(
-            null_values=[""],
+            null_values=["", *nulls],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
             column_types={name: pa.string() for name in as_text},
@@ -71,11 +73,24 @@ def _ended(path: Path) -> Path | pa.BufferReader:
         return pa.BufferReader(file.read() + b"\n")
 
 
+def _without(table: pa.Table, nulls: Sequence[str]) -> pa.Table:
+    """NULL for each of ``nulls`` in a column of text, also where it was quoted."""
+    if not nulls:
+        return table
+    meant = pa.array(nulls, pa.string())
+    for i, field in enumerate(table.schema):
+        if types.is_string(field.type):
+            column = table.column(i)
+            kept = pc.if_else(pc.is_in(column, meant), pa.scalar(None, pa.string()), column)
+            table = table.set_column(i, field.name, kept)
+    return table
+
+
 def _csv_fault(path: Path, error: pa.ArrowInvalid) -> str:
     if "Empty CSV" in str(error):
         return f"{path} is empty; a CSV file begins with a line of column names"
     try:
-        _parse_csv(path, (), threads=False)  # slower, but it counts rows
+        _parse_csv(path, (), (), threads=False)  # slower, but it counts rows
     except pa.ArrowInvalid as counted:
         error = counted
     ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
@@ -106,16 +121,25 @@ def _quote_left_open(path: Path) -> bool:
     return False
 
 
-def read_jsonl(path: Path) -> pa.Table:
-    """A file of one JSON object a line; a missing key is NULL."""
+def read_jsonl(path: Path, as_text: Iterable[str] = (), nulls: Sequence[str] = ()) -> pa.Table:
+    """A file of one JSON object a line; a missing key is NULL, and so are the texts of ``nulls``.
+
+    The columns of ``as_text`` hold text, and no guess is made at its meaning.
+    """
+    explicit = pa.schema([(name, pa.string()) for name in as_text])
     try:
-        table = pa.json.read_json(path, read_options=pa.json.ReadOptions(block_size=_BLOCK))
+        table = pa.json.read_json(
+            path,
+            read_options=pa.json.ReadOptions(block_size=_BLOCK),
+            parse_options=pa.json.ParseOptions(explicit_schema=explicit),
+        )
     except pa.ArrowInvalid as error:
         raise SourceError(_jsonl_fault(path, error)) from error
     except OSError as error:
         raise SourceError(f"cannot read {path}: {one_line(error)}") from error
+    table = _without(table, nulls)
     for i, field in enumerate(table.schema):
-        if types.is_string(field.type):
+        if types.is_string(field.type) and field.name not in explicit.names:
             table = table.set_column(i, field.name, _timestamps(table.column(i)))
     return table
 

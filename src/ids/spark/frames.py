@@ -10,29 +10,26 @@ user's can clash with ours, and names that differ only in case stay apart in any
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from ids.model.table import Kind
-from ids.plan import Schema
+from ids.model.table import Misread
+from ids.plan import Schema, just_text
 from ids.source.memory import article
 from ids.source.table import REPEATED
-from ids.spark.sources.canonical import quoted
 from ids.spark.sources.origin import mark_of, with_origin
-from ids.spark.typed import Typed
+from ids.spark.typed import UNFIT, Typed, quoted, typed_value, unfit_of
 from ids.spark.watermark import watermarks_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-__all__ = ["Frame", "Typed", "numbered", "quoted"]
-
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+__all__ = ["Frame", "Typed", "numbered", "quoted", "unfit_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +40,14 @@ class Frame:
     columns      by the names that users know, as SQL over ``data``
     unsupported  by the names that users know
     watermarks   the columns that a stream's user has put a watermark on, and its delay in ms
+    misread      tells of a column of text what it seems to have been meant for
     """
 
     data: DataFrame
     columns: dict[str, Typed]
     unsupported: dict[str, str]
     watermarks: dict[str, int] = field(default_factory=dict)
+    misread: Callable[[str], Misread | None] = just_text
 
     @classmethod
     def of(cls, data: DataFrame) -> Frame:
@@ -56,12 +55,15 @@ class Frame:
         columns: dict[str, Typed] = {}
         unsupported: dict[str, str] = {}
         taken: dict[str, Column] = {}
+        unfit: dict[str, str] = {}
         fields = data.schema.fields
         repeated = {name for name, times in Counter(f.name for f in fields).items() if times > 1}
         for number, given in enumerate(fields):
             name, mark = numbered(number), mark_of(given)
-            typed = _typed(name, given.dataType)
-            if mark is not None:
+            typed = typed_value(name, given.dataType)
+            if mark is not None and mark.startswith(UNFIT):
+                unfit[mark.removeprefix(UNFIT)] = name
+            elif mark is not None:
                 taken.setdefault(mark, F.col(name).alias(mark))
             elif given.name in repeated:
                 unsupported[given.name] = REPEATED
@@ -70,6 +72,9 @@ class Frame:
             else:
                 columns[given.name] = replace(typed, text=name)
                 taken[name] = F.expr(typed.text).alias(name)
+        for own, name in unfit.items():
+            reason = unfit_of(columns[own])
+            taken[reason] = F.col(name).alias(reason)
         placed = data.toDF(*(numbered(number) for number in range(len(fields))))
         return cls(placed.select(*taken.values()), columns, unsupported, watermarks_of(data))
 
@@ -81,36 +86,12 @@ class Frame:
     def schema(self) -> Schema:
         """What a plan needs to know; a column of Spark's VOID holds nothing."""
         kinds = {name: typed.kind for name, typed in self.columns.items()}
-        return Schema(kinds, self.unsupported)
+        return Schema(kinds, self.unsupported, self.misread)
 
 
 def numbered(number: int) -> str:
     """The column that is number ``number`` of a table's own."""
     return f"c{number}"
-
-
-def _typed(text: str, type_: DataType) -> Typed | None:
-    """A value of a Spark type as one of the four; None if IDS does not read it."""
-    spelled = type_.simpleString()
-    if spelled in _INTEGERS:
-        return Typed(text if spelled == "bigint" else f"cast({text} as bigint)", Kind.NUMBER, True)
-    if spelled in ("double", "float") or spelled.startswith("decimal"):
-        return Typed(text if spelled == "double" else f"cast({text} as double)", Kind.NUMBER)
-    if spelled == "string" or spelled.startswith(("char(", "varchar(", "string collate")):
-        plain = spelled != "string"
-        return Typed(f"cast({text} as string)" if plain else text, Kind.TEXT)
-    if spelled == "boolean":
-        return Typed(text, Kind.BOOLEAN)
-    if spelled == "void":
-        return Typed(text, None)
-    if spelled == "timestamp":
-        return Typed(f"unix_micros({text})", Kind.TIME)
-    if spelled == "date":
-        return Typed(f"(unix_date({text}) * 86400000000L)", Kind.TIME)
-    if spelled == "timestamp_ntz":
-        # a difference of two times without a zone knows no zone either
-        return Typed(f"timestampdiff(MICROSECOND, {_EPOCH}, {text})", Kind.TIME)
-    return None
 
 
 def _described(type_: DataType) -> str:

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from ids.errors import SourceError
 from ids.model.query import Select
 from ids.model.sampling import checked_seed
-from ids.model.table import Kind
+from ids.model.table import Kind, Misread
 from ids.plan import Schema, Step, Tables, nothing_asked, planned, statements_of
 from ids.sink.target import check_directory
-from ids.source import open_table
+from ids.source import Declared, Source, misread_of, open_table
+from ids.source.conversion import fitting_types, kind_of_type
+from ids.source.declared import NOTHING, plain_type
 from ids.source.folder import find_files
-from ids.source.sampling import sample
-from ids.spark.declared import declared_schema
+from ids.source.memory import article
+from ids.source.sampling import sample, sampled_source
 from ids.spark.limits import only_select, refuse_beyond_panes, refuse_retained_rows
 from ids.spark.streaming.identity import checkpoint_root, claimed, identity, lock, refuse_another
 from ids.spark.streaming.outputs import Output, Target, file_output
 from ids.spark.topic import Topic, is_kafka, undeclared
 
-__all__ = ["check_batch", "check_stream", "schema_at", "steps_of"]
-
-_KINDS = {"STRING": Kind.TEXT, "BOOLEAN": Kind.BOOLEAN, "TIMESTAMP": Kind.TIME}
+__all__ = ["check_batch", "check_stream", "schema_at", "source_schema", "steps_of"]
 
 
-def check_batch(
-    script: str, tables: Mapping[str, object], schemas: Mapping[str, str] | None = None
-) -> None:
+def check_batch(script: str, tables: Mapping[str, object], declared: Declared = NOTHING) -> None:
     """Refuse a script that does not fit its tables, or that Spark does not run.
 
     Over tables in memory only its syntax is checked.
@@ -36,7 +34,7 @@ def check_batch(
     if not _in_files(tables):
         statements_of(script)
         return
-    steps = steps_of(script, tables, schemas)
+    steps = steps_of(script, tables, declared)
     if not steps:
         raise nothing_asked()
     for step in steps:
@@ -47,7 +45,7 @@ def check_batch(
 def check_stream(
     script: str,
     tables: Mapping[str, object],
-    schemas: Mapping[str, str] | None = None,
+    declared: Declared = NOTHING,
     *,
     checkpoint: str | Path,
     output: Target = None,
@@ -64,7 +62,7 @@ def check_stream(
         target.check()
     if not _in_files(tables):
         return
-    _, plan = only_select(steps_of(script, tables, schemas))
+    _, plan = only_select(steps_of(script, tables, declared))
     refuse_beyond_panes(plan)
     refuse_retained_rows(plan, retain)
     if claimed(root / "ids"):
@@ -87,29 +85,50 @@ def _written(output: Target) -> Output | None:
     return file_output(output)
 
 
-def steps_of(
-    script: str, tables: Mapping[str, object], schemas: Mapping[str, str] | None = None
-) -> list[Step]:
-    """Plan a script over files and topics, those of ``schemas`` with the columns declared there."""
-    declared = {name: declared_schema(schema) for name, schema in (schemas or {}).items()}
-    known = Tables(tables, lambda place, name: schema_at(str(place), declared.get(name)))
+def steps_of(script: str, tables: Mapping[str, object], declared: Declared = NOTHING) -> list[Step]:
+    """Plan a script over files and topics, with the columns declared for them."""
+    known = Tables(
+        tables, lambda place, n: schema_at(str(place), declared.columns(n), declared.nulls)
+    )
     return list(planned(script, known.of))
 
 
-def schema_at(place: str, declared: Schema | None = None) -> Schema:
-    """The columns that Spark will see at ``place``."""
+def schema_at(place: str, columns: Mapping[str, str] = {}, nulls: Sequence[str] = ()) -> Schema:
+    """The columns that Spark will see at ``place``, some of them as they are declared."""
     if is_kafka(place):
         Topic.parse(place)
-        if declared is None:
+        if not columns:
             raise undeclared(place)
-        return declared
+        return _declared(columns)
     format_, files = find_files(Path(place))
     if format_ == "parquet":
-        if declared is not None:
-            raise SourceError(f"{place} has a schema of its own; declare none for Parquet")
-        source = open_table(place, place)
-        return Schema({**source.schema, **dict.fromkeys(source.untyped)}, source.unsupported)
-    sampled = sample(files, format_)
-    kinds = {name: _KINDS.get(sql, Kind.NUMBER) for name, sql in sampled.types.items()}
-    untyped = dict.fromkeys(sampled.untyped)
-    return Schema({**kinds, **untyped, **(declared.kinds if declared else {})}, {})
+        return source_schema(open_table(place, place, columns))
+    sampled = sample(files, format_, columns, nulls)
+    held = {name: kind_of_type(sql) for name, sql in sampled.types.items()}
+    known = {**held, **dict.fromkeys(sampled.untyped)}
+    types = fitting_types(columns, known, place)
+    kinds = {**known, **{name: kind_of_type(type_) for name, type_ in types.items()}}
+
+    def misread(name: str) -> Misread | None:
+        source = sampled_source(files, format_, columns, nulls)
+        return None if name in columns else misread_of(source, name)
+
+    return Schema(kinds, {}, misread)
+
+
+def source_schema(source: Source) -> Schema:
+    """The columns of a table that is open in process."""
+    kinds = {**source.schema, **dict.fromkeys(source.untyped)}
+    return Schema(kinds, source.unsupported, partial(misread_of, source))
+
+
+def _declared(columns: Mapping[str, str]) -> Schema:
+    kinds: dict[str, Kind | None] = {}
+    unsupported: dict[str, str] = {}
+    for name, type_ in columns.items():
+        plain = plain_type(type_)
+        if plain is None:
+            unsupported[name] = article(type_.lower())
+        else:
+            kinds[name] = kind_of_type(plain)
+    return Schema(kinds, unsupported)

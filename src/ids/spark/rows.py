@@ -11,7 +11,7 @@ from ids.model.rendering import render
 from ids.model.table import DOUBLE_INTEGERS, FIRST_INSTANT, LAST_INSTANT, Kind
 from ids.plan import SelectPlan
 from ids.spark.expressions import compiled
-from ids.spark.frames import Frame, Typed
+from ids.spark.frames import Frame, Typed, unfit_of
 from ids.spark.sources import MALFORMED
 from ids.spark.sources.canonical import spell
 
@@ -83,8 +83,10 @@ def ready(plan: SelectPlan, frame: Frame) -> Ready:
     faults = _faults(plan, columns, measures)
     if malformed:
         faults.insert(0, (f"{MALFORMED} IS NOT NULL", "a message that is no such JSON object"))
-    tests = " ".join(f"WHEN {test} THEN {spell(reason)}" for test, reason in faults)
-    data = data.withColumns(named).withColumn(FAULT, F.expr(f"CASE {tests} END"))
+    unfit = [unfit_of(columns[name]) for name in plan.columns]
+    tests = [f"WHEN {why} IS NOT NULL THEN {why}" for why in unfit if why in data.columns]
+    tests += [f"WHEN {test} THEN {spell(reason)}" for test, reason in faults]
+    data = data.withColumns(named).withColumn(FAULT, F.expr(f"CASE {' '.join(tests)} END"))
     return Ready(data, columns, keys, measures)
 
 

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from ids.engine.arrow import to_table
 from ids.engine.script import shown
 from ids.errors import ScriptError
 from ids.model.query import Select, Statement
 from ids.model.sampling import checked_seed
+from ids.model.table import Misread, unused
 from ids.model.window import CountWindow, Duration, microseconds
-from ids.plan import SelectPlan, Tables, nothing_asked, planned
-from ids.source import Source, open_table
-from ids.source.folder import find_files
-from ids.source.sampling import sample
+from ids.plan import Schema, SelectPlan, Tables, nothing_asked, planned
+from ids.source import Declared, Source, misread_of, open_table, unfit_rows
 from ids.spark.aside import Aside, refused
 from ids.spark.batch import time_windows
 from ids.spark.chained import REACH, streamed_windows
 from ids.spark.counting import count_windows
-from ids.spark.declared import declared_schema
 from ids.spark.failures import translated
-from ids.spark.frames import Frame, Typed
+from ids.spark.frames import Frame, Typed, quoted
 from ids.spark.limits import refuse_samples
-from ids.spark.preflight import check_batch
+from ids.spark.preflight import check_batch, schema_at, source_schema
 from ids.spark.rows import Ready, ready
 from ids.spark.session import has_session, session_of
-from ids.spark.sources import read
-from ids.spark.topic import is_kafka
+from ids.spark.sources import beside, read, retyped
+from ids.spark.typed import UNFIT
 
 __all__ = ["Result", "opened", "run_script", "sql", "sql_all"]
+
+_SOME = 1_000  # rows of a DataFrame that are looked at to tell what text is meant for
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ def sql(
     lateness: Duration | None = None,
     reach: tuple[float, float] = REACH,
     seed: int = 0,
+    schema: str | Mapping[str, str] | None = None,
+    null: str | Sequence[str] = (),
     **tables: object,
 ) -> DataFrame:
     """Run a script on Spark; the last SELECT's emits as a DataFrame.
@@ -68,6 +74,8 @@ def sql(
               not at all, unless it is given
     reach     the smallest (but 0) and the largest magnitude of a stream's values
     seed      decides which rows an APPROXIMATE item samples
+    schema    types of some columns, "ts EPOCH_SECONDS, latency DOUBLE", or a dict of them by table
+    null      a text, or several, that means NULL in CSV and JSON Lines files
 
     In batch, one job at once looks at how far the values reach; the rest runs when the result is
     asked for. No setting of the session is touched.
@@ -79,6 +87,8 @@ def sql(
         lateness=lateness,
         reach=reach,
         seed=seed,
+        schema=schema,
+        null=null,
         **tables,
     )
     selects = [r for r in results if isinstance(r.statement, Select)]
@@ -94,6 +104,8 @@ def sql_all(
     lateness: Duration | None = None,
     reach: tuple[float, float] = REACH,
     seed: int = 0,
+    schema: str | Mapping[str, str] | None = None,
+    null: str | Sequence[str] = (),
     **tables: object,
 ) -> list[Result]:
     """Run a script on Spark; what each SELECT, SHOW and EXPLAIN gives, in their order.
@@ -109,6 +121,8 @@ def sql_all(
             lateness=lateness,
             reach=reach,
             seed=seed,
+            schema=schema,
+            null=null,
         )
     )
     if not results:
@@ -125,19 +139,18 @@ def run_script(
     lateness: Duration | None = None,
     reach: tuple[float, float] = REACH,
     seed: int = 0,
-    schemas: Mapping[str, str] | None = None,
+    schema: str | Mapping[str, str] | None = None,
+    null: str | Sequence[str] = (),
 ) -> Iterator[Result]:
-    """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives.
-
-    ``schemas`` declares columns of tables in files.
-    """
-    seed = checked_seed(seed)
+    """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
+    seed, known = checked_seed(seed), Declared.of(schema, null, tables)
     span = None if lateness is None else microseconds(lateness)
     if not has_session(tables.values(), spark):
-        check_batch(script, tables)
+        check_batch(script, tables, known)
     session = session_of(tables.values(), spark)
-    known = schemas or {}
-    frames = Tables(tables, lambda data, name: opened(session, data, name, known.get(name)))
+    frames = Tables(
+        tables, lambda data, name: opened(session, data, name, known.columns(name), known.nulls)
+    )
     asides: dict[str, Aside] = {}
     with translated():
         for step in planned(script, lambda statement: frames.of(statement).schema):
@@ -158,39 +171,55 @@ def run_script(
             yield _batch(statement, plan, frame, aside)
 
 
-def opened(session: SparkSession, data: object, name: str, schema: str | None = None) -> Frame:
+def opened(
+    session: SparkSession,
+    data: object,
+    name: str,
+    columns: Mapping[str, str] = {},
+    nulls: Sequence[str] = (),
+) -> Frame:
     """A table of a script: a DataFrame as it is, files through Spark, the rest through Arrow.
 
-    ``schema`` declares columns of files, as in ``ids.spark.sources.read``.
+    ``columns`` are declared, and ``nulls`` mean NULL in text files.
     """
     if isinstance(data, DataFrame):
-        return Frame.of(data)
+        frame = Frame.of(retyped(data, columns, f"table {name!r}"))
+        return replace(frame, misread=partial(_misread_in, data, columns))
     if isinstance(data, str | Path):
-        return _of_files(Frame.of(read(session, data, schema=schema)), data, name, schema)
-    source = open_table(data, name)
-    frame = Frame.of(session.createDataFrame(to_table(source.read(source.schema))))
-    return _as_in_process(frame, source)
+        frame = Frame.of(read(session, data, schema=columns, null=nulls))
+        return _as_in_process(frame, schema_at(str(data), columns, nulls))
+    source = open_table(data, name, columns)
+    return _as_in_process(Frame.of(_in_memory(session, source, columns)), source_schema(source))
 
 
-def _of_files(frame: Frame, place: str | Path, name: str, schema: str | None) -> Frame:
-    """What the files say of columns that Spark cannot tell about."""
-    if is_kafka(place):
-        return frame
-    format_, files = find_files(Path(place))
-    if format_ == "parquet":
-        return _as_in_process(frame, open_table(place, name))
-    declared = declared_schema(schema).kinds if schema else {}
-    return _without_type(frame, sample(files, format_).untyped - set(declared))
+def _as_in_process(frame: Frame, known: Schema) -> Frame:
+    """The frame with what is known in process of columns that Spark cannot tell about."""
+    nothing = {name: Typed("NULL", None) for name, kind in known.kinds.items() if kind is None}
+    unsupported = frame.unsupported | dict(known.unsupported)
+    held = frame.columns | nothing
+    return replace(frame, columns=held, unsupported=unsupported, misread=known.misread)
 
 
-def _as_in_process(frame: Frame, source: Source) -> Frame:
-    """The frame with what the in-process reader knows of columns that Spark cannot tell about."""
-    return replace(_without_type(frame, source.untyped), unsupported=dict(source.unsupported))
+def _in_memory(session: SparkSession, source: Source, columns: Iterable[str]) -> DataFrame:
+    """A table in memory, and why values of its columns are not of their declared types."""
+    table = to_table(source.read(source.schema))
+    own, marks = table.column_names, [UNFIT + name for name in columns]
+    for name in columns:
+        reasons = np.full(source.rows, None, dtype=object)
+        rows, why = unfit_rows(source, [name])
+        reasons[rows] = why
+        table = table.append_column(unused(UNFIT + name, own), pa.array(reasons, pa.string()))
+    data = session.createDataFrame(table)
+    beside_own = [beside(own, F.col(quoted(unused(mark, own))), mark) for mark in marks]
+    return data.select(*(F.col(quoted(name)) for name in own), *beside_own)
 
 
-def _without_type(frame: Frame, columns: Iterable[str]) -> Frame:
-    """The frame with columns that hold nothing, and are of no type."""
-    return replace(frame, columns=frame.columns | dict.fromkeys(columns, Typed("NULL", None)))
+def _misread_in(data: DataFrame, columns: Mapping[str, str], name: str) -> Misread | None:
+    """What a text column of a DataFrame seems to have been meant for, by some of its rows."""
+    if name in columns or data.isStreaming:
+        return None
+    some = data.select(quoted(name)).limit(_SOME).toArrow()
+    return misread_of(open_table(some, name), name)
 
 
 def _batch(statement: Select, plan: SelectPlan, frame: Frame, aside: Aside | None) -> Result:

@@ -2,7 +2,17 @@
 
 from ids.spark.sources.canonical import canonical
 from ids.spark.sources.kafka import MALFORMED, packages_for
-from ids.spark.sources.origin import ORIGIN, with_origin
+from ids.spark.sources.origin import ORIGIN, beside, with_origin
 from ids.spark.sources.reading import read
+from ids.spark.sources.retyped import retyped
 
-__all__ = ["MALFORMED", "ORIGIN", "canonical", "packages_for", "read", "with_origin"]
+__all__ = [
+    "MALFORMED",
+    "ORIGIN",
+    "beside",
+    "canonical",
+    "packages_for",
+    "read",
+    "retyped",
+    "with_origin",
+]

@@ -11,22 +11,25 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-__all__ = ["canonical", "floored", "instant", "quoted", "spell", "typed", "zoned_instant"]
+from ids.spark.typed import quoted
+
+__all__ = [
+    "canonical",
+    "floored",
+    "instant",
+    "quoted",
+    "spell",
+    "typed",
+    "with_zone",
+    "zoned_instant",
+]
 
 _PLAIN = re.compile(r"[A-Za-z0-9 _./:@+=,-]*")
+_MINUTES = r"^([^:]*:[0-9]{1,2})( ?(?:Z|UTC|[+-][0-9:]+))$"
 _EPOCH = "TIMESTAMP'1970-01-01 00:00:00Z'"
 _EPOCH_NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType)
 _BROKEN = (T.FloatType, T.DecimalType, T.NullType)
-
-
-def quoted(name: str) -> str:
-    """A column's name as Spark SQL spells it.
-
-    >>> quoted("a.b`c")
-    '`a.b``c`'
-    """
-    return "`" + name.replace("`", "``") + "`"
 
 
 def spell(text: str) -> str:
@@ -58,7 +61,16 @@ def zoned_instant(sql: str) -> str:
         f"OR array_contains(array({offset}), '+') OR array_contains(array({offset}), '-'))"
     )
     in_utc = instant(f"try_cast({sql} AS TIMESTAMP_NTZ)")
-    return f"CASE WHEN {zoned} THEN try_cast({sql} AS TIMESTAMP) ELSE {in_utc} END"
+    return f"CASE WHEN {zoned} THEN {with_zone(sql)} ELSE {in_utc} END"
+
+
+def with_zone(sql: str) -> str:
+    """A text with a zone as an instant, NULL where it is none.
+
+    Spark reads no zone after a time without seconds.
+    """
+    to_seconds = f"regexp_replace({sql}, {spell(_MINUTES)}, {spell('$1:00$2')})"
+    return f"coalesce(try_cast({sql} AS TIMESTAMP), try_cast({to_seconds} AS TIMESTAMP))"
 
 
 def typed(sql: str, type_: T.DataType) -> str:

@@ -12,11 +12,12 @@ from pyspark.sql import types as T
 
 from ids.errors import SourceError
 from ids.model.table import unused
+from ids.source.declared import EPOCHS
 from ids.spark.sources.canonical import quoted, typed
 from ids.spark.sources.origin import ORIGIN, beside
 from ids.spark.topic import Topic, is_kafka, undeclared
 
-__all__ = ["MALFORMED", "declared", "decoded", "packages_for", "read_kafka"]
+__all__ = ["MALFORMED", "decoded", "packages_for", "read_kafka", "struct_of"]
 
 MALFORMED = "ids_malformed"
 
@@ -34,7 +35,7 @@ def packages_for(places: Iterable[object]) -> list[str]:
 def read_kafka(
     session: SparkSession,
     place: str,
-    schema: str | None,
+    schema: Mapping[str, str],
     *,
     stream: bool,
     options: Mapping[str, str],
@@ -45,9 +46,9 @@ def read_kafka(
     such JSON object, NULL for a good one.
     """
     topic = Topic.parse(place)
-    if schema is None:
+    if not schema:
         raise undeclared(place)
-    columns = declared(schema)
+    columns = struct_of(schema)
     reader = session.readStream if stream else session.read
     messages = (
         reader.format("kafka")
@@ -59,16 +60,17 @@ def read_kafka(
     return decoded(messages, columns)
 
 
-def declared(schema: str) -> T.StructType:
-    """A schema as a person writes it: ``a STRING, b DOUBLE, event_time TIMESTAMP``."""
+def struct_of(schema: Mapping[str, str]) -> T.StructType:
+    """Declared columns as Spark's parser of JSON takes them; times as numbers are text to it."""
+    types = {name: "STRING" if t.upper() in EPOCHS else t for name, t in schema.items()}
+    written = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
     try:
-        parsed = T.StructType.fromDDL(schema)
+        parsed = T.StructType.fromDDL(written)
     except PySparkException as error:
         raise SourceError(
-            f"cannot read the schema {schema!r}; write it as 'a STRING, b DOUBLE, t TIMESTAMP'"
+            f"cannot read the schema {written!r}; write it as 'a STRING, b DOUBLE, t TIMESTAMP'"
         ) from error
-    if not isinstance(parsed, T.StructType) or not parsed.fields:
-        raise SourceError(f"the schema {schema!r} names no columns; write 'a STRING, b DOUBLE'")
+    assert isinstance(parsed, T.StructType)
     return parsed
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ids.errors import SourceError
+from ids.source.declared import EPOCHS, declared
 from ids.spark.failures import translated
-from ids.spark.sources.kafka import declared, read_kafka
+from ids.spark.sources.kafka import read_kafka
 from ids.spark.sources.locating import locate
 from ids.spark.sources.parquet import read_parquet
+from ids.spark.sources.retyped import retyped
 from ids.spark.sources.text import read_text
 from ids.spark.topic import is_kafka
 
@@ -22,7 +23,8 @@ def read(
     session: SparkSession,
     place: str | Path,
     *,
-    schema: str | None = None,
+    schema: str | Mapping[str, str] | None = None,
+    null: str | Sequence[str] = (),
     stream: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
@@ -30,17 +32,20 @@ def read(
 
     Its columns are those the in-process reader sees, in the same types and with the same NULLs,
     and ``ids_origin``, which orders the rows as they stand in the input. ``schema`` declares the
-    columns of a topic, or the types of some columns of text files; ``options`` go to Spark's
-    reader (``maxFilesPerTrigger``).
+    columns of a topic, or the types of some columns of files; ``null`` is a text, or several, that
+    means NULL in text files; ``options`` go to Spark's reader (``maxFilesPerTrigger``).
     """
     options = options or {}
+    columns = declared(schema) if isinstance(schema, str) else schema or {}
     with translated():
         if is_kafka(place):
-            return read_kafka(session, str(place), schema, stream=stream, options=options)
+            data = read_kafka(session, str(place), columns, stream=stream, options=options)
+            epochs = {n: type_ for n, type_ in columns.items() if type_.upper() in EPOCHS}
+            return retyped(data, epochs, str(place))
         location = locate(place)
         if location.format == "parquet":
-            if schema is not None:
-                raise SourceError(f"{place} has a schema of its own; declare none for Parquet")
-            return read_parquet(session, location, stream=stream, options=options)
-        columns = None if schema is None else declared(schema)
-        return read_text(session, location, columns, stream=stream, options=options)
+            data = read_parquet(session, location, stream=stream, options=options)
+        else:
+            nulls = (null,) if isinstance(null, str) else null
+            data = read_text(session, location, columns, nulls, stream=stream, options=options)
+        return retyped(data, columns, str(place))

@@ -30,13 +30,6 @@ _JSON_TYPES: dict[str, T.DataType] = {
     "DOUBLE": T.DoubleType(),
     "BOOLEAN": T.BooleanType(),
 }
-_PLAIN = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "BIGINT"),
-    **dict.fromkeys(("float", "double", "decimal"), "DOUBLE"),
-    **dict.fromkeys(("timestamp", "timestamp_ntz", "date"), "TIMESTAMP"),
-    "string": "STRING",
-    "boolean": "BOOLEAN",
-}
 _CSV_OPTIONS = {
     "header": "true",
     "enforceSchema": "false",  # the header must say what we were told it says
@@ -51,14 +44,17 @@ _CSV_OPTIONS = {
 def read_text(
     session: SparkSession,
     location: Location,
-    schema: T.StructType | None,
+    columns: Mapping[str, str],
+    nulls: Sequence[str],
     *,
     stream: bool,
     options: Mapping[str, str],
 ) -> DataFrame:
-    """The rows of CSV or JSON Lines files; ``schema`` declares columns that must not be guessed."""
-    sampled = sample(location.files, location.format)
-    columns = _columns(sampled, schema, location)
+    """The rows of CSV or JSON Lines files, in which ``nulls`` are NULL.
+
+    The declared ``columns`` come as they stand in the files, to be converted.
+    """
+    sampled = sample(location.files, location.format, columns, nulls)
     groups = _alike(sampled, location.format)
     if stream and len(groups) > 1:
         first, second = (members[0].name for members in list(groups.values())[:2])
@@ -72,27 +68,10 @@ def read_text(
             multiline = str(sampled.multiline).lower()
             fixed, layout = {**_CSV_OPTIONS, "multiLine": multiline}, _texts(header)
         else:
-            fixed, layout = {"mode": "FAILFAST"}, _json(columns)
+            fixed, layout = {"mode": "FAILFAST"}, _json(sampled.types)
         raw = location.load(session, members, layout, {**fixed, **options}, stream=stream)
-        frames.append(_converted(raw, columns, location, stream))
+        frames.append(_converted(raw, sampled.types, nulls, location, stream))
     return reduce(DataFrame.unionByName, frames)
-
-
-def _columns(sampled: Sampled, schema: T.StructType | None, location: Location) -> dict[str, str]:
-    """Column → SQL type, the declared ones as declared."""
-    columns = dict(sampled.types)
-    known = {name for header in sampled.headers.values() for name in header}
-    for field in schema.fields if schema is not None else ():
-        if field.name not in known:
-            raise SourceError(f"{location.place} has no column {field.name!r}, which is declared")
-        sql = field.dataType.simpleString()
-        if sql.split("(")[0] not in _PLAIN:
-            raise SourceError(
-                f"column {field.name!r} of {location.place} is declared {sql.upper()}; "
-                "IDS reads BIGINT, DOUBLE, STRING, BOOLEAN and TIMESTAMP"
-            )
-        columns[field.name] = _PLAIN[sql.split("(")[0]]
-    return columns
 
 
 def _alike(sampled: Sampled, format_: str) -> dict[tuple[str, ...], list[Path]]:
@@ -115,11 +94,15 @@ def _json(columns: Mapping[str, str]) -> T.StructType:
 
 
 def _converted(
-    raw: DataFrame, columns: Mapping[str, str], location: Location, stream: bool
+    raw: DataFrame,
+    columns: Mapping[str, str],
+    nulls: Sequence[str],
+    location: Location,
+    stream: bool,
 ) -> DataFrame:
     held = dict(raw.dtypes)
     values = [
-        F.expr(_value(name, sql) if held[name] == "string" else quoted(name)).alias(name)
+        F.expr(_value(name, sql, nulls) if held[name] == "string" else quoted(name)).alias(name)
         for name, sql in columns.items()
     ]
     odd = stream or location.has_odd_names()
@@ -127,9 +110,11 @@ def _converted(
     return raw.select(*values, beside(columns, F.expr(origin), ORIGIN))
 
 
-def _value(name: str, sql: str) -> str:
+def _value(name: str, sql: str, nulls: Sequence[str]) -> str:
     """A text as a value of its column; one that does not fit ends the query, with its file."""
     text = quoted(name)
+    if nulls:
+        text = f"if({text} IN ({', '.join(map(spell, nulls))}), NULL, {text})"
     if sql == "STRING":
         return text
     value = zoned_instant(text) if sql == "TIMESTAMP" else f"try_cast({text} AS {sql})"

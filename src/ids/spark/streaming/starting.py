@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,13 +14,14 @@ from ids.errors import CheckpointError, SetupError, SourceError
 from ids.model.sampling import checked_seed
 from ids.model.window import CountWindow, Duration, TimeWindow, microseconds
 from ids.plan import SelectPlan, Tables, planned
+from ids.source import Declared
 from ids.spark.failures import translated
 from ids.spark.frames import Frame
 from ids.spark.limits import ahead_cap, only_select, refuse_beyond_panes, refuse_retained_rows
 from ids.spark.mapping import check_workers
-from ids.spark.preflight import check_stream
+from ids.spark.preflight import check_stream, schema_at
 from ids.spark.session import has_session, session_of
-from ids.spark.sources import read
+from ids.spark.sources import read, retyped
 from ids.spark.streaming.arrivals import check_files, source_columns
 from ids.spark.streaming.aside import Aside
 from ids.spark.streaming.batches import Batches, Progress
@@ -58,33 +59,33 @@ def start(
     bad_rows: str | Path | None = None,
     retain: bool = False,
     seed: int = 0,
+    schema: str | Mapping[str, str] | None = None,
+    null: str | Sequence[str] = (),
     spark: SparkSession | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     **tables: object,
 ) -> Running:
     """Run a script with one SELECT over a stream, from where its checkpoint stands.
 
-    A table is a directory to which files come, a ``kafka://`` topic's DataFrame, or any streaming
-    DataFrame. ``output`` is a directory of Parquet parts (``out/``; ``out.csv/`` and
-    ``out.jsonl/`` for such parts), a ``.csv`` or ``.jsonl`` file that grows, a ``kafka://`` topic,
-    a function that takes the emits of each batch, or None to keep them (``Running.table``).
-    ``lateness`` is how far event times may lie behind the newest (None: as a watermark of the
-    DataFrame says, or not at all); older rows are dropped and counted. ``max_ahead`` is how far
-    ahead of the others a row may be and still move the watermark (None: as far as it likes); rows
-    farther ahead are set aside and counted, with the bad ones if ``bad_rows`` is given. ``trigger``
-    is the time between batches; ``once`` takes what is there, and ends. ``retain`` keeps the rows
-    inside a time window in the checkpoint, for ``Running.attribute`` and ``ids.spark.ask``.
-    ``seed`` decides which rows an APPROXIMATE item samples. The checkpoint is a folder the driver
-    writes to, with Spark's own checkpoint inside.
+    A table is a directory to which files come, a ``kafka://`` topic, or a streaming DataFrame.
+    ``output`` is a directory of Parquet parts (``out/``; ``out.csv/``, ``out.jsonl/``), a ``.csv``
+    or ``.jsonl`` file that grows, a topic, a function that takes the emits of each batch, or None
+    to keep them (``Running.table``). ``lateness`` is how far event times may lie behind the newest
+    (None: as a watermark of the DataFrame says, or not at all), ``max_ahead`` how far ahead of the
+    others (None: by any); rows beyond are dropped or set aside, and counted. ``trigger`` is the
+    time between batches; ``once`` takes what is there, and ends. ``retain`` keeps the rows in a
+    time window for ``ids.spark.ask``. The rest is as for ``ids.spark.sql``.
     """
     seed, cap = checked_seed(seed), ahead_cap(max_ahead)
+    known = Declared.of(schema, null, tables)
     asked, pause = (None if each is None else microseconds(each) for each in (lateness, trigger))
     if not has_session(tables.values(), spark):
-        check_stream(script, tables, checkpoint=checkpoint, output=output, retain=retain, seed=seed)
-    session = session_of(tables.values(), spark)
-    _refuse_connect(session)
+        check_stream(
+            script, tables, known, checkpoint=checkpoint, output=output, retain=retain, seed=seed
+        )
+    session = _classic(session_of(tables.values(), spark))
     with translated():
-        frames = Tables(tables, lambda data, name: _opened(session, data, name))
+        frames = Tables(tables, partial(_opened, session, known))
         plan, frame = _bound(script, frames, seed, retain)
         span, root = lateness_of(plan, frame, asked), checkpoint_root(checkpoint)
         folders = _folders(plan, root, retain)
@@ -113,17 +114,22 @@ def _file_check(root: Path, frame: Frame, read: Collection[str]) -> Callable[[],
     return partial(check_files, root / "spark", sorted(needed))
 
 
-def _refuse_connect(session: SparkSession) -> None:
+def _classic(session: SparkSession) -> SparkSession:
+    """The session; one of Spark Connect is refused."""
     if type(session).__module__.startswith("pyspark.sql.connect"):
         raise SetupError(
             "a stream keeps its state in this process, Spark Connect would run it at the server; "
             "use a classic session, or ids.spark.sql over a streaming DataFrame"
         )
+    return session
 
 
-def _opened(session: SparkSession, data: object, name: str) -> Frame:
+def _opened(session: SparkSession, known: Declared, data: object, name: str) -> Frame:
+    columns = known.columns(name)
     if isinstance(data, str | Path):
-        data = read(session, data, stream=True)
+        stream = read(session, data, schema=columns, null=known.nulls, stream=True)
+        misread = schema_at(str(data), columns, known.nulls).misread
+        return replace(Frame.of(stream).placed(), misread=misread)
     if not isinstance(data, DataFrame):
         raise SourceError(
             f"table {name!r} is no stream; give a directory, or a DataFrame of readStream"
@@ -132,7 +138,7 @@ def _opened(session: SparkSession, data: object, name: str) -> Frame:
         raise SourceError(
             f"table {name!r} is a finite DataFrame; give one of readStream, or use ids.spark.sql"
         )
-    return Frame.of(data).placed()
+    return Frame.of(retyped(data, columns, f"table {name!r}")).placed()
 
 
 def _bound(script: str, frames: Tables[Frame], seed: int, retain: bool) -> tuple[SelectPlan, Frame]:

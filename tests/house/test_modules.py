@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 
-from tests.house.source import MODULES, SRC, parse
+from tests.house.source import MODULES, parse
 
 FUNCTION_LINES = 60
 NAMELESS = {"utils", "util", "helpers", "helper", "misc", "common"}

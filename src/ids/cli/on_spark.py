@@ -21,6 +21,7 @@ from ids.model.query import Select
 from ids.model.window import microseconds
 from ids.sink.target import Target
 from ids.source import Declared
+from ids.source.folder import find_files
 
 if TYPE_CHECKING:
     from ids.spark.script import Result
@@ -31,6 +32,8 @@ __all__ = ["Following", "Job", "run_batch", "run_stream", "session_for", "spark_
 # pyspark is not for this room to import: its objects only pass through
 Session = Any
 Frame = Any
+
+_SMALL = 16 << 20  # bytes of files that one process answers sooner than Java starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,7 @@ def run_batch(script: str, job: Job, to: Delivery) -> None:
     from ids.spark.preflight import check_batch
 
     check_batch(script, job.tables, Declared.of(job.schemas, job.nulls, job.tables))
+    _hint_at_local(job)
     with starting():
         session = session_for(job)
     from ids.spark.failures import translated
@@ -158,6 +162,19 @@ def _noted(results: Iterable[Result], job: Job) -> Iterator[Result]:
             rows = "row" if result.bad_rows == 1 else "rows"
             note(f"{result.bad_rows:,} bad {rows} set aside in {job.bad_rows}")
         yield result
+
+
+def _hint_at_local(job: Job) -> None:
+    """Tell who runs a few files on a Spark of our own that they need none."""
+    from ids.spark.topic import is_kafka
+
+    if job.master is not None or job.conf or any(map(is_kafka, job.tables.values())):
+        return
+    files = [file for place in job.tables.values() for file in find_files(Path(place))[1]]
+    size = sum(file.stat().st_size for file in files)
+    if files and size <= _SMALL:
+        told = "1 KB" if size < 2048 else f"{size / 1024:,.0f} KB"
+        note(f"{told} of data need no Spark: --engine local takes about a second")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ here once more, each value with the rows on which looking at it is an error. O(n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +51,13 @@ from ids.predicates.vector import (
     to_kleene,
 )
 
-__all__ = ["has_arithmetic", "needed_kleene", "needed_vector", "overflow_message"]
+__all__ = [
+    "constants_first",
+    "has_arithmetic",
+    "needed_kleene",
+    "needed_vector",
+    "overflow_message",
+]
 
 _ZERO = Vector(Kind.NUMBER, np.zeros(1, np.int64))
 
@@ -78,6 +85,14 @@ def has_arithmetic(expression: Expression) -> bool:
     return isinstance(expression, Negative | Arithmetic) or any(
         map(has_arithmetic, children(expression))
     )
+
+
+def constants_first(operands: Iterable[Expression]) -> list[Expression]:
+    """The operands of an AND or OR in the order in which they are looked at.
+
+    Spark's optimizer takes x AND FALSE for FALSE, but not in all plans; so that goes first.
+    """
+    return sorted(operands, key=lambda operand: any(columns_of(operand)))
 
 
 def overflow_message(expression: Expression) -> str:
@@ -212,11 +227,11 @@ class _Rows:
         return to_kleene(value.values.astype(np.bool_), _present(value)), fails
 
     def _connected(self, operands: tuple[Expression, ...], decides: int) -> tuple[Kleene, Mask]:
-        """AND and OR; constants come first, as Spark's optimizer sees to."""
+        """AND and OR, as far as the answer is not sure."""
         join = np.minimum if decides == -1 else np.maximum
         truths: Kleene = np.full(1, -decides, np.int8)
         fails = NOWHERE
-        for operand in sorted(operands, key=lambda each: any(columns_of(each))):
+        for operand in constants_first(operands):
             own, failing = self.kleene(operand)
             fails = fails | (failing & (truths != decides))
             truths = join(truths, own)

@@ -35,7 +35,7 @@ from ids.model.expression import (
 from ids.model.table import Kind
 from ids.predicates.instants import microseconds_of
 from ids.predicates.kinds import FUNCTIONS
-from ids.predicates.overflow import overflow_message
+from ids.predicates.overflow import constants_first, overflow_message
 from ids.predicates.vector import exact_number
 from ids.spark.frames import Typed
 from ids.spark.sources.canonical import spell
@@ -71,9 +71,9 @@ def compiled(expression: Expression, columns: Mapping[str, Typed]) -> Typed:
 def _condition(node: Expression, columns: Mapping[str, Typed]) -> str:
     match node:
         case And(operands):
-            return "(" + " AND ".join(_truth(o, columns) for o in operands) + ")"
+            return "(" + " AND ".join(_truth(o, columns) for o in constants_first(operands)) + ")"
         case Or(operands):
-            return "(" + " OR ".join(_truth(o, columns) for o in operands) + ")"
+            return "(" + " OR ".join(_truth(o, columns) for o in constants_first(operands)) + ")"
         case Not(operand):
             return f"(NOT {_truth(operand, columns)})"
         case IsTrue(operand, truth):

@@ -133,7 +133,7 @@ def test_another_process_asks_while_the_stream_runs(spark: SparkSession, tmp_pat
         while running.progress().batch != 1:
             assert running.active and monotonic() < until
             sleep(0.05)
-        command = "import sys; from ids.cli.app import main; main()"
+        command = "import sys; from ids.cli import main; main()"
         question = ["ask", str(tmp_path / "ck"), "AVG(latency)", "slow OR size > 0"]
         told = subprocess.run(
             [sys.executable, "-c", command, *question, "--master", "local[1]"],

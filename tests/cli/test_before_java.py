@@ -282,7 +282,7 @@ def test_a_mistake_is_told_without_java_and_without_pyspark(
 def test_a_script_without_mistakes_does_start_java(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
     done = subprocess.run(
-        [*PYTHON, "from ids.cli.app import main; main()", "run", "query.sql", "--table", "t=t.csv"],
+        [*PYTHON, "from ids.cli import main; main()", "run", "query.sql", "--table", "t=t.csv"],
         cwd=folder,
         env=_environment(folder),
         capture_output=True,

@@ -151,7 +151,7 @@ def events(tmp_path: Path) -> Path:
 
 
 def _command(script: str, events: Path, *options: str) -> list[str]:
-    program = "from ids.cli.app import main; main()"
+    program = "from ids.cli import main; main()"
     table = ["--table", f"t={events}", "--engine", "local"]
     return [sys.executable, "-c", program, "run", script, *table, *options]
 

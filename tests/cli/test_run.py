@@ -11,8 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import ids
 from ids.errors import ScriptError
 from tests.cli.conftest import EMITS, SELECT, FakeEngine, Outcome
+from tests.house.test_documented import command_line, options
 
 Call = Callable[..., Outcome]
 CSV = (
@@ -20,6 +22,11 @@ CSV = (
     '"EU",1970-01-01 00:00:00.000000Z,1,0.5\n'
     ",1970-01-01 00:00:01.500000Z,10000,-1234.25\n"
 )
+
+
+def _after(first: BaseException, second: BaseException) -> BaseException:
+    second.__context__ = first
+    return second
 
 
 @pytest.mark.parametrize("output", [[], ["--output", "-"]])
@@ -119,6 +126,8 @@ def test_bad_rows_are_counted_on_stderr(
             "internal error: ValueError: two lines; run again with --debug",
         ),
         (KeyboardInterrupt(), 130, "interrupted"),
+        (_after(KeyboardInterrupt(), ImportError("numpy failed")), 130, "interrupted"),
+        (_after(KeyboardInterrupt(), ScriptError("Spark failed")), 130, "interrupted"),
     ],
 )
 def test_a_failure_is_one_line_and_an_exit_code(
@@ -166,7 +175,19 @@ def test_a_missing_script_names_its_nearest_neighbour(call: Call, script: str) -
     assert err.endswith("qeury.sql; did you mean 'query.sql'?\n")
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["run", "--help"]])
+def test_the_version_is_that_of_the_package(call: Call) -> None:
+    assert call("--version") == Outcome(0, f"ids {ids.__version__}\n", "")
+
+
+@pytest.mark.parametrize("called", sorted({path for path, _ in options(command_line())}))
+def test_every_command_has_a_short_help(call: Call, called: str) -> None:
+    words = called.split()[1:]
+    code, out, err = call(*words, "-h")
+    assert (code, err) == (0, "") and f"Usage: {called}" in out
+    assert call(*words, "--oops").err.endswith(f"; see {called} --help\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["run", "--help"], ["workload"]])
 def test_help_is_help(call: Call, arguments: list[str]) -> None:
     code, out, err = call(*arguments)
     assert (code, err) == (0, "")

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import ast
-import importlib
-import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import ids
+from ids.cli.app import app
 from tests.house.source import MODULES, documents, parse
 
 TYPERS_OWN = {"--help", "--install-completion", "--show-completion"}
@@ -51,18 +51,8 @@ def test_every_option_of_the_command_line_is_in_the_documents() -> None:
 
 
 def command_line() -> Any:
-    """The click command behind ``ids``: the Typer application that ``ids.cli`` holds."""
-    cli = importlib.import_module("ids.cli")
-    if not hasattr(cli, "main"):
-        pytest.skip("ids.cli has no main yet")
-    import typer
-
-    held = [value for _, value in inspect.getmembers(cli) if isinstance(value, typer.Typer)]
-    applications = list({id(value): value for value in held}.values())
-    assert len(applications) == 1, (
-        "ids.cli holds its one Typer application, so that this can read it"
-    )
-    return typer.main.get_command(applications[0])
+    """The click command behind ``ids``."""
+    return get_command(app)
 
 
 # What `ids reproduce` and `ids workload` call is called from the command line alone.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -16,13 +16,14 @@ from ids.cli.reproduce import reproduce
 from ids.cli.run import run
 from ids.cli.workload import workload
 
-__all__ = ["app", "invoke", "main"]
+__all__ = ["app", "invoke"]
 
 app = typer.Typer(
     name="ids",
     help="Exact, live predicate-level Shapley attribution over sliding windows.",
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)
 app.command()(ask)
@@ -32,9 +33,22 @@ app.command()(reproduce)
 app.add_typer(workload)
 
 
-def main() -> None:
-    """The entry point of ``ids``."""
-    sys.exit(invoke(sys.argv[1:]))
+def _show_version(asked: bool) -> None:
+    if asked:
+        from ids import __version__
+
+        typer.echo(f"ids {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def ids(
+    _: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    """Exact, live predicate-level Shapley attribution over sliding windows."""
 
 
 def invoke(arguments: Sequence[str]) -> int:
@@ -43,24 +57,26 @@ def invoke(arguments: Sequence[str]) -> int:
     0 done · 1 refused, with one line on stderr · 2 a wrong command line, with one line on stderr ·
     70 a fault of our own · 130 interrupted.
     """
+    below, path = _called(arguments)
+    alone = below and path.split()[1:] == [*arguments]  # ids, or ids workload: say what there is
+    asked = [*arguments, "--help"] if alone else arguments
     try:
-        code = app(list(arguments) or ["--help"], prog_name="ids", standalone_mode=False)
+        code = app(list(asked), prog_name="ids", standalone_mode=False)
     except TyperException as error:
-        line = f"error: {error.format_message().rstrip('.')}; see {_command(arguments)} --help"
-        typer.echo(line, err=True)
+        typer.echo(f"error: {error.format_message().rstrip('.')}; see {path} --help", err=True)
         return error.exit_code
-    except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
-        return 130
     return code if isinstance(code, int) else 0
 
 
-def _command(arguments: Sequence[str]) -> str:
-    """The command that was called, as in ``ids workload prepare``."""
-    command, path = get_command(app), "ids"
+def _called(arguments: Sequence[str]) -> tuple[dict[str, Any], str]:
+    """The commands there are below the one that was called, and its name: ``ids workload``."""
+    below, path = _commands(get_command(app)), "ids"
     for word in arguments:
-        found = getattr(command, "commands", {}).get(word)
-        if found is None:
+        if word not in below:
             break
-        command, path = found, f"{path} {word}"
-    return path
+        below, path = _commands(below[word]), f"{path} {word}"
+    return below, path
+
+
+def _commands(command: Any) -> dict[str, Any]:
+    return getattr(command, "commands", {})

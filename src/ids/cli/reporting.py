@@ -44,13 +44,13 @@ def reporting(debug: bool) -> Iterator[None]:
     except BrokenPipeError:
         # the interpreter flushes stdout once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except IdsError as error:
-        raise _end(f"error: {_spelled(str(error))}", 1, debug, error.excerpt) from error
-    except KeyboardInterrupt as error:
-        raise _end("interrupted", 130, debug=False) from error
     except (typer.Exit, typer.BadParameter):
         raise
-    except Exception as error:
+    except BaseException as error:
+        if _interrupted(error):
+            raise _end("interrupted", 130, debug=False) from error
+        if isinstance(error, IdsError):
+            raise _end(f"error: {_spelled(str(error))}", 1, debug, error.excerpt) from error
         fact = f"{type(error).__name__}: {error}"
         way_out = "" if debug else "; run again with --debug"
         raise _end(f"internal error: {fact}{way_out}", 70, debug) from error
@@ -63,6 +63,13 @@ def _end(line: str, code: int, debug: bool, excerpt: str | None = None) -> typer
     if excerpt is not None:
         typer.echo(indent(excerpt, "  "), err=True)
     return typer.Exit(code)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is the reason, even where a library has made another error of it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _spelled(message: str) -> str:

@@ -1,0 +1,123 @@
+"""Ctrl-C, at whatever moment: code 130, one line, no traceback, no half-written output."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from time import sleep
+
+import pytest
+
+from tests.cli.conftest import SELECT
+
+ROOT = Path(__file__).resolve().parents[2]
+# Touches a file when a module is about to be imported, and waits there.
+PROGRAM = """
+import sys, time
+from pathlib import Path
+module, marker = sys.argv.pop(1), Path(sys.argv.pop(1))
+class Waiting:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            marker.touch()
+            time.sleep(3600)
+sys.meta_path.insert(0, Waiting())
+from ids.cli import main
+main()
+"""
+# Answers as Java or as Python would, touches a file, and waits until its caller is gone.
+WAITING = """#!/bin/sh
+case $1 in -version) echo 'openjdk version "17.0.1" 2021-10-19' >&2; exit 0 ;; esac
+touch {marker}
+exec cat > /dev/null
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where commands run: a script, its table, and a program that waits in ``waiting/bin``."""
+    (tmp_path / "query.sql").write_text(SELECT)
+    (tmp_path / "t.csv").write_text("at,x\n2024-01-01T00:00:00Z,1\n2024-01-01T00:00:01Z,2\n")
+    (tmp_path / "waiting" / "bin").mkdir(parents=True)
+    program = tmp_path / "waiting" / "bin" / "java"
+    program.write_text(WAITING.format(marker=tmp_path / ".here"))
+    program.chmod(0o755)
+    return tmp_path
+
+
+def interrupted(folder: Path, module: str, *arguments: str, java: bool = True) -> None:
+    """Run a command line, interrupt it at the event ``.here``, and see how it ends."""
+    before = {path.name for path in folder.iterdir()} | {".here", ".cache"}
+    marker = folder / ".here"
+    waiting = {} if java else {"JAVA_HOME": str(folder / "waiting")}
+    command = [sys.executable, "-c", PROGRAM, module, str(marker), *arguments]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "src"),
+            "XDG_CACHE_HOME": str(folder / ".cache"),
+            **waiting,
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # a terminal sends the signal to all that a command has started
+    ) as process:
+        while process.poll() is None and not marker.exists():
+            sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+    assert marker.exists(), err
+    assert process.returncode == 130, err
+    assert out == "" or arguments[0] == "demo"
+    assert err.endswith("interrupted\n") and "Traceback" not in err and "Error" not in err, err
+    assert {path.name for path in folder.iterdir()} <= before
+
+
+RUN = ("run", "query.sql", "--table", "t=t.csv", "--output", "out.parquet")
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("ids.cli.app", RUN),
+        ("typer", RUN),
+        ("pyarrow", ("demo",)),
+        ("ids.plan", RUN),
+        ("ids.spark.preflight", ("explain", "query.sql", "--table", "t=t.csv")),
+        ("ids.engine", (*RUN, "--engine", "local")),
+        ("numba", (*RUN, "--engine", "local")),
+        ("pyspark", RUN),
+        ("pyspark", ("demo", "--out", "demo")),
+        ("ids.spark.streaming.retained.question", ("ask", "ck", "SUM(x)", "x > 1")),
+    ],
+)
+def test_an_interrupt_while_modules_are_imported(
+    folder: Path, module: str, arguments: tuple[str, ...]
+) -> None:
+    interrupted(folder, module, *arguments)
+
+
+@pytest.mark.parametrize("arguments", [RUN, ("demo", "--out", "demo")])
+def test_an_interrupt_while_java_starts(folder: Path, arguments: tuple[str, ...]) -> None:
+    interrupted(folder, "", *arguments, java=False)
+
+
+@pytest.mark.slow
+def test_an_interrupt_while_spark_runs_a_job(folder: Path) -> None:
+    waiting = folder / "waiting" / "bin" / "java"  # in the place of Python, which a task calls
+    interrupted(folder, "", *RUN, "--conf", f"spark.pyspark.python={waiting}")
+
+
+@pytest.mark.slow
+def test_an_interrupt_while_the_demo_streams(folder: Path) -> None:
+    marker = folder / ".here"
+    (folder / "demo").mkdir()
+    marker.symlink_to(folder / "demo" / "checkpoint")
+    interrupted(folder, "", "demo", "--rows", "20000", "--out", "demo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,18 @@ def test_a_condition_on_a_column_in_double_quotes_is_refused_with_rows_and_witho
         engine.register("quoted", "\"region\" = 'EU'")
     with pytest.raises(ScriptError, match=meant):
         engine.attribute("SUM", "\"region\" = 'EU'")
+
+
+def test_a_first_batch_of_nulls_is_taken_for_what_the_conditions_say() -> None:
+    engine = ids.Engine(ids.CountWindow(9), "x")
+    conditions = {"text": "k = 'a'", "flag": "NOT b", "number": "n > 1", "time": "HOUR(w) = 0"}
+    for name, condition in conditions.items():
+        engine.register(name, condition)
+    nothing = {name: [None, None] for name in "kbnw"}
+    engine.ingest({"x": [1.0, 2.0], **nothing})
+    assert [engine.attribute("SUM", name).value for name in conditions] == [0.0] * 4
+    engine.ingest({"x": [4.0], "k": ["a"], "b": [False], "n": [2], "w": [datetime(2026, 1, 1)]})
+    assert [engine.attribute("SUM", name).value for name in conditions] == [4.0] * 4
 
 
 def test_a_batch_without_rows_changes_nothing() -> None:

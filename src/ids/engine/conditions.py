@@ -16,7 +16,7 @@ __all__ = ["bind_conditions", "bind_targets", "keep_to_the_limit", "targets_of"]
 
 
 def bind_conditions(
-    conditions: Mapping[str, Expression], kinds: Mapping[str, Kind]
+    conditions: Mapping[str, Expression], kinds: Mapping[str, Kind | None]
 ) -> dict[str, Expression]:
     """Conditions over the columns; each may use those registered before it."""
     bound: dict[str, Expression] = {}

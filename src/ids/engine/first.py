@@ -9,8 +9,9 @@ from ids.engine.conditions import bind_conditions
 from ids.engine.core import Core
 from ids.engine.incoming import Schema, columns_needed
 from ids.engine.settings import Settings
-from ids.errors import UnknownNameError
+from ids.errors import ScriptError, UnknownNameError
 from ids.model.expression import Expression
+from ids.model.table import Kind
 from ids.model.window import Changelog
 from ids.plan.script import unsupported_named
 from ids.predicates.binding import bind_measure
@@ -29,7 +30,7 @@ def first_core(
 
     Without raw rows and without a sample, later batches need only the columns someone reads.
     """
-    kinds = dict(source.schema)
+    kinds = _kinds(source, conditions, measures)
     order_by = settings.order_by
     with unsupported_named(source.unsupported):
         predicates = bind_conditions(conditions, kinds)
@@ -44,3 +45,25 @@ def first_core(
     core = Core(schema, predicates, retain=keeps, raw=settings.retain)
     attend(core, settings)
     return core
+
+
+def _kinds(
+    source: Source, conditions: Mapping[str, Expression], measures: Mapping[str, Expression]
+) -> dict[str, Kind]:
+    """What the columns hold; one that is all NULL holds what the conditions take it for."""
+
+    def fits(name: str, kind: Kind) -> bool:
+        tried = {**source.schema, **dict.fromkeys(source.untyped), name: kind}
+        try:
+            bind_conditions(conditions, tried)
+            for measure in measures.values():
+                bind_measure(measure, tried)
+        except ScriptError:
+            return False
+        return True
+
+    untyped = {
+        name: next((kind for kind in Kind if fits(name, kind)), Kind.NUMBER)
+        for name in source.untyped
+    }
+    return {**source.schema, **untyped}

@@ -81,6 +81,21 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
         1,
         "at line 1, column",
     ),
+    "a stream of a file": (
+        ["run", "query.sql", "--table", "t=t.csv", "--stream", "--checkpoint", "ck"],
+        1,
+        "t.csv is a file; a stream reads a directory to which files come, name ./ or run it",
+    ),
+    "a stream of nothing": (
+        ["run", "query.sql", "--table", "t=empty/", "--stream", "--checkpoint", "ck"],
+        1,
+        "empty holds no data files yet; declare their columns with --schema 'a STRING, b DOUBLE, t",
+    ),
+    "times as text": (
+        ["run", "query.sql", "--table", "t=t.csv", "--schema", "at STRING"],
+        1,
+        "RANGE needs a timestamp to order by, 'at' is text at line 2, column 23",
+    ),
     "missing table": (["run", "query.sql"], 1, "give it with --table t=PATH"),
     "misspelt table": (["run", "query.sql", "--table", "tt=t.csv"], 1, "unknown table 't'"),
     "missing file": (
@@ -213,6 +228,7 @@ def _folder(folder: Path) -> Path:
     for name in ("parts", "in"):
         (folder / name).mkdir()
         (folder / name / "0.csv").write_text(text)
+    (folder / "empty").mkdir()
     scripts = {
         "query": QUERY,
         "selct": QUERY.replace("SELECT", "SELCT"),

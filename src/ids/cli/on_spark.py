@@ -21,7 +21,7 @@ from ids.model.query import Select
 from ids.model.window import microseconds
 from ids.sink.target import Target
 from ids.source import Declared
-from ids.source.folder import find_files
+from ids.source.folder import find_files, has_files
 
 if TYPE_CHECKING:
     from ids.spark.script import Result
@@ -254,6 +254,7 @@ def run_stream(script: str, job: Job, following: Following, format_: str | None)
             **job.tables,
         )
 
+    _note_waiting(job, following)
     with translated():
         live = Console(stderr=files is not None or lines is not None)
         if lines is None:
@@ -261,3 +262,12 @@ def run_stream(script: str, job: Job, following: Following, format_: str | None)
             return
         with printed(lines) as stream:
             follow(begin, Screen(stream, lines.format), live)
+
+
+def _note_waiting(job: Job, following: Following) -> None:
+    """Say that a stream waits for the first file of a directory."""
+    for name, place in job.tables.items():
+        if following.once or place.startswith("kafka://"):
+            continue
+        if not has_files(Path(place), declared=name in job.schemas):
+            note(f"waiting for the first file in {place}")

@@ -21,11 +21,11 @@ _OPTIONS = (
     (r"; pass it as (\S+)=…$", r"; give it with --table \1=PATH"),
     (r"; pass it as \*\*\{(.*): …\}$", r"; give it with --table \1=PATH"),
     (r"\bbad_rows='DIR'", "--bad-rows DIR"),
-    (r"\bdeclare schema='(.*?)'", r"declare --schema '\1'"),
     (r"\bnull='(.*?)'", r"--null '\1'"),
     (r"\bretain=True", "--retain"),
     (r"\bformat='(\w+)' or '(\w+)'", r"--format \1 or \2"),
     (r"\bids\.spark\.sources\.read\(.*schema=(.*)\)", r"--schema NAME=\1"),
+    (r"\bschema=(?='.*?')", "--schema "),
     (r"\bin process with ids\.sql", "with --engine local"),
 )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ids.errors import SourceError, closest
 
-__all__ = ["FORMATS", "find_files"]
+__all__ = ["FORMATS", "find_files", "has_files"]
 
 FORMATS = {
     ".parquet": "parquet",
@@ -51,6 +51,24 @@ def _of_directory(path: Path) -> list[Path]:
     if not files:
         raise SourceError(f"{path} holds no data files; {_KNOWN}")
     return files
+
+
+def has_files(path: Path, *, declared: bool) -> bool:
+    """Whether the directory of a stream holds files yet; if not, its columns must be declared."""
+    path = path.expanduser()
+    if path.is_file():
+        raise SourceError(
+            f"{path} is a file; a stream reads a directory to which files come, "
+            f"name {path.parent}/ or run it without a stream"
+        )
+    if not path.is_dir() or any(e.name[0] not in "._" and not e.is_dir() for e in path.iterdir()):
+        return True
+    if not declared:
+        raise SourceError(
+            f"{path} holds no data files yet; declare their columns with "
+            "schema='a STRING, b DOUBLE, t TIMESTAMP', or put one there first"
+        )
+    return False
 
 
 def _missing(path: Path) -> str:

@@ -15,7 +15,7 @@ from ids.sink.target import check_directory
 from ids.source import Declared, Source, misread_of, open_table
 from ids.source.conversion import fitting_types, kind_of_type
 from ids.source.declared import NOTHING, plain_type
-from ids.source.folder import find_files
+from ids.source.folder import find_files, has_files
 from ids.source.memory import article
 from ids.source.sampling import sample, sampled_source
 from ids.spark.limits import only_select, refuse_beyond_panes, refuse_retained_rows
@@ -62,7 +62,7 @@ def check_stream(
         target.check()
     if not _in_files(tables):
         return
-    _, plan = only_select(steps_of(script, tables, declared))
+    _, plan = only_select(steps_of(script, tables, declared, stream=True))
     refuse_beyond_panes(plan)
     refuse_retained_rows(plan, retain)
     if claimed(root / "ids"):
@@ -85,20 +85,38 @@ def _written(output: Target) -> Output | None:
     return file_output(output)
 
 
-def steps_of(script: str, tables: Mapping[str, object], declared: Declared = NOTHING) -> list[Step]:
+def steps_of(
+    script: str,
+    tables: Mapping[str, object],
+    declared: Declared = NOTHING,
+    *,
+    stream: bool = False,
+) -> list[Step]:
     """Plan a script over files and topics, with the columns declared for them."""
-    known = Tables(
-        tables, lambda place, n: schema_at(str(place), declared.columns(n), declared.nulls)
-    )
-    return list(planned(script, known.of))
+
+    def opened(place: object, name: str) -> Schema:
+        return schema_at(str(place), declared.columns(name), declared.nulls, stream=stream)
+
+    return list(planned(script, Tables(tables, opened).of))
 
 
-def schema_at(place: str, columns: Mapping[str, str] = {}, nulls: Sequence[str] = ()) -> Schema:
-    """The columns that Spark will see at ``place``, some of them as they are declared."""
+def schema_at(
+    place: str,
+    columns: Mapping[str, str] = {},
+    nulls: Sequence[str] = (),
+    *,
+    stream: bool = False,
+) -> Schema:
+    """The columns that Spark will see at ``place``, some of them as they are declared.
+
+    A ``stream`` reads a directory, in which there may be no file yet.
+    """
     if is_kafka(place):
         Topic.parse(place)
         if not columns:
             raise undeclared(place)
+        return _declared(columns)
+    if stream and not has_files(Path(place), declared=bool(columns)):
         return _declared(columns)
     format_, files = find_files(Path(place))
     if format_ == "parquet":

@@ -43,6 +43,14 @@ _SIMPLE: dict[pa.DataType, T.DataType] = {
     pa.date32(): T.DateType(),
     pa.date64(): T.DateType(),
 }
+_WIDE: dict[T.DataType | None, T.DataType] = {
+    **dict.fromkeys((T.ByteType(), T.ShortType(), T.IntegerType()), T.LongType()),
+    T.FloatType(): T.DoubleType(),
+}
+_INSTANTS: list[tuple[T.DataType, tuple[T.DataType, ...]]] = [
+    (T.TimestampNTZType(), (T.TimestampNTZType(), T.DateType())),
+    (T.TimestampType(), (T.TimestampType(), T.TimestampNTZType())),
+]
 _WIDEST_DECIMAL = 38
 _NO_TYPE = "is of a type that Spark does not read; write it again as DOUBLE or DECIMAL(38)"
 _NO_NANOSECONDS = f"holds nanoseconds, which Spark reads only with {NANOSECONDS}=true; set it"
@@ -65,7 +73,7 @@ def read_parquet(
     nanos = str(session.conf.get(NANOSECONDS, "false")).lower() == "true"
     stored = {part.path: _layout(part, columns, nanos) for part in parts}
     if stream:
-        _refuse_difference(stored)
+        stored = {location.files[0]: _widest(stored)}
     groups: dict[str, list[Path]] = {}
     for file, layout in stored.items():
         groups.setdefault(repr(layout), []).append(file)
@@ -143,13 +151,33 @@ def _largest(footer: pq.FileMetaData, leaf: int) -> int:
     return largest
 
 
-def _refuse_difference(stored: Mapping[Path, Mapping[str, _Stored]]) -> None:
-    """A stream reads all its files under one schema, those to come as well."""
-    first, *others = stored.items()
-    for file, layout in others:
-        for name, column in layout.items():
-            if column != first[1].get(name):
+def _widest(stored: Mapping[Path, Mapping[str, _Stored]]) -> dict[str, _Stored]:
+    """A stream reads all its files under one schema, those to come as well: in the widest types."""
+    first, *others = stored
+    found = {name: _wide(name, column) for name, column in stored[first].items()}
+    for file in others:
+        for name, column in stored[file].items():
+            wide = _wide(name, column)
+            both = wide if wide == found[name] else _common(name, wide, found[name])
+            if both is None:
                 raise SourceError(
-                    f"column {name!r} is stored differently in {first[0].name} and {file.name}; "
+                    f"column {name!r} is stored differently in {first.name} and {file.name}; "
                     "a stream needs files of one schema"
                 )
+            found[name] = both
+    return found
+
+
+def _wide(name: str, column: _Stored) -> _Stored:
+    """Whole numbers as BIGINT, others as DOUBLE: Spark reads narrower ones as these."""
+    wide = _WIDE.get(column.read_as)
+    plain = column.read_as is not None and column.value == typed(quoted(name), column.read_as)
+    return _Stored(wide, typed(quoted(name), wide)) if wide is not None and plain else column
+
+
+def _common(name: str, one: _Stored, other: _Stored) -> _Stored | None:
+    """What Spark reads instants of two types as; None if there is nothing."""
+    for wanted, members in _INSTANTS:
+        if one.read_as in members and other.read_as in members:
+            return _Stored(wanted, typed(quoted(name), wanted))
+    return None

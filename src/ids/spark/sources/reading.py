@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import sleep
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from ids.source.declared import EPOCHS, declared
+from ids.source.declared import EPOCHS, declared, plain_types
+from ids.source.folder import has_files
 from ids.spark.failures import translated
 from ids.spark.sources.kafka import read_kafka
 from ids.spark.sources.locating import locate
+from ids.spark.sources.origin import LATER, ORIGIN, beside, name_origin
 from ids.spark.sources.parquet import read_parquet
 from ids.spark.sources.retyped import retyped
 from ids.spark.sources.text import read_text
 from ids.spark.topic import is_kafka
+from ids.spark.typed import quoted
 
 __all__ = ["read"]
+
+_TICK = 0.2  # seconds between two looks at a directory without files
 
 
 def read(
@@ -26,6 +33,7 @@ def read(
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
     stream: bool = False,
+    wait: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The table at ``place``: a file, a directory of files, or ``kafka://host:9092/topic``.
@@ -33,7 +41,9 @@ def read(
     Its columns are those the in-process reader sees, in the same types and with the same NULLs,
     and ``ids_origin``, which orders the rows as they stand in the input. ``schema`` declares the
     columns of a topic, or the types of some columns of files; ``null`` is a text, or several, that
-    means NULL in text files; ``options`` go to Spark's reader (``maxFilesPerTrigger``).
+    means NULL in text files; ``options`` go to Spark's reader (``maxFilesPerTrigger``). A stream's
+    directory may be empty if its columns are declared: ``wait`` for the first file, or else there
+    are no rows.
     """
     options = options or {}
     columns = declared(schema) if isinstance(schema, str) else schema or {}
@@ -42,6 +52,8 @@ def read(
             data = read_kafka(session, str(place), columns, stream=stream, options=options)
             epochs = {n: type_ for n, type_ in columns.items() if type_.upper() in EPOCHS}
             return retyped(data, epochs, str(place))
+        if stream and not _has_files(Path(place), columns, wait=wait):
+            return _nothing(session, str(place), columns)
         location = locate(place)
         if location.format == "parquet":
             data = read_parquet(session, location, stream=stream, options=options)
@@ -49,3 +61,22 @@ def read(
             nulls = (null,) if isinstance(null, str) else null
             data = read_text(session, location, columns, nulls, stream=stream, options=options)
         return retyped(data, columns, str(place))
+
+
+def _has_files(path: Path, columns: Mapping[str, str], *, wait: bool) -> bool:
+    """Whether there are files by now: their names say what format they are of."""
+    found = has_files(path, declared=bool(columns))
+    while wait and not found:
+        sleep(_TICK)
+        found = has_files(path, declared=True)
+    return found
+
+
+def _nothing(session: SparkSession, place: str, columns: Mapping[str, str]) -> DataFrame:
+    """A stream of no rows, over a directory that has no files."""
+    types = {n: "TIMESTAMP" if t in EPOCHS else t for n, t in plain_types(columns).items()}
+    schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
+    reader = session.readStream.schema(schema).option("pathGlobFilter", "*.parquet")
+    data = reader.parquet(str(Path(place).expanduser().absolute()))
+    origin = F.expr(name_origin(encoded=True, place=LATER))
+    return data.select("*", beside(columns, origin, ORIGIN))

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ids.errors import SourceError
+from ids.source.declared import plain_types
 from ids.source.sampling import Sampled, sample
 from ids.spark.sources.canonical import quoted, spell, zoned_instant
 from ids.spark.sources.locating import Location
@@ -30,6 +31,7 @@ _JSON_TYPES: dict[str, T.DataType] = {
     "DOUBLE": T.DoubleType(),
     "BOOLEAN": T.BooleanType(),
 }
+_BROKEN = ("DOUBLE", "EPOCH_SECONDS", "EPOCH_MILLIS")
 _CSV_OPTIONS = {
     "header": "true",
     "enforceSchema": "false",  # the header must say what we were told it says
@@ -68,7 +70,7 @@ def read_text(
             multiline = str(sampled.multiline).lower()
             fixed, layout = {**_CSV_OPTIONS, "multiLine": multiline}, _texts(header)
         else:
-            fixed, layout = {"mode": "FAILFAST"}, _json(sampled.types)
+            fixed, layout = {"mode": "FAILFAST"}, _json(sampled.types, columns)
         raw = location.load(session, members, layout, {**fixed, **options}, stream=stream)
         frames.append(_converted(raw, sampled.types, nulls, location, stream))
     return reduce(DataFrame.unionByName, frames)
@@ -88,9 +90,14 @@ def _texts(header: Sequence[str]) -> T.StructType:
     return T.StructType([T.StructField(name, T.StringType()) for name in header])
 
 
-def _json(columns: Mapping[str, str]) -> T.StructType:
-    fields = [(name, _JSON_TYPES.get(sql, T.StringType())) for name, sql in columns.items()]
-    return T.StructType([T.StructField(name, type_) for name, type_ in fields])
+def _json(types: Mapping[str, str], declared: Mapping[str, str]) -> T.StructType:
+    """JSON has types of its own; a column declared to hold fractions may come to hold some."""
+    broken = {n for n, type_ in plain_types(declared).items() if type_ in _BROKEN}
+    fields = []
+    for name, sql in types.items():
+        wide = "DOUBLE" if sql == "BIGINT" and name in broken else sql
+        fields.append(T.StructField(name, _JSON_TYPES.get(wide, T.StringType())))
+    return T.StructType(fields)
 
 
 def _converted(

@@ -85,7 +85,7 @@ def start(
         )
     session = _classic(session_of(tables.values(), spark))
     with translated():
-        frames = Tables(tables, partial(_opened, session, known))
+        frames = Tables(tables, partial(_opened, session, known, not once))
         plan, frame = _bound(script, frames, seed, retain)
         span, root = lateness_of(plan, frame, asked), checkpoint_root(checkpoint)
         folders = _folders(plan, root, retain)
@@ -124,11 +124,12 @@ def _classic(session: SparkSession) -> SparkSession:
     return session
 
 
-def _opened(session: SparkSession, known: Declared, data: object, name: str) -> Frame:
+def _opened(session: SparkSession, known: Declared, wait: bool, data: object, name: str) -> Frame:
+    """A table of the stream; ``wait`` for the first file of a directory that has none yet."""
     columns = known.columns(name)
     if isinstance(data, str | Path):
-        stream = read(session, data, schema=columns, null=known.nulls, stream=True)
-        misread = schema_at(str(data), columns, known.nulls).misread
+        stream = read(session, data, schema=columns, null=known.nulls, stream=True, wait=wait)
+        misread = schema_at(str(data), columns, known.nulls, stream=True).misread
         return replace(Frame.of(stream).placed(), misread=misread)
     if not isinstance(data, DataFrame):
         raise SourceError(

@@ -14,6 +14,7 @@ from ids.source import open_table
 from ids.spark.preflight import schema_at
 from ids.spark.script import opened
 from ids.spark.sources import ORIGIN, read
+from ids.spark.typed import UNFIT
 
 __all__ = ["in_process", "on_spark", "plain"]
 
@@ -31,7 +32,8 @@ def on_spark(spark: SparkSession, path: Path, **options: Any) -> Columns:
     if not options:
         assert schema_at(str(path)) == opened(spark, path, "t").schema
     frame = read(spark, path, **options).orderBy(ORIGIN).drop(ORIGIN)
-    return plain(frame.toArrow())
+    own = [name for name in frame.columns if not name.startswith(UNFIT)]
+    return plain(frame.toArrow().select(own))
 
 
 def plain(table: pa.Table) -> Columns:

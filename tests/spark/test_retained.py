@@ -170,15 +170,15 @@ def test_late_and_bad_rows_and_those_of_where_are_not_kept(
 
 
 def test_a_query_with_keys_gives_a_row_a_key(spark: SparkSession, tmp_path: Path) -> None:
-    table = events(200, 53, 80).append_column("value", pa.array(np.arange(200) % 2 == 0))
+    table = events(200, 53, 80).append_column("half", pa.array(np.arange(200) % 2 == 0))
     arrive(table, tmp_path / "in", [120])
-    running = run(spark, script(keys="value, tier"), tmp_path / "in", retain=True)
+    running = run(spark, script(keys="half, tier"), tmp_path / "in", retain=True)
     found = running.attribute("AVG(latency)", "region = 'EU'")
     assert isinstance(found, pa.Table)
     assert found.column_names[2:] == ["emit_at", "n", "value", "share", "lift"]
     rows = list(zip(*(column.to_pylist() for column in found.columns), strict=True))
     assert rows == asked(
-        running, table, "AVG(latency)", "region = 'EU'", keys="value, tier"
+        running, table, "AVG(latency)", "region = 'EU'", keys="half, tier"
     )  # in the order of the keys, NULL first
     assert len(rows) > 4
 

@@ -47,7 +47,7 @@ def test_every_character_is_the_same_in_the_jvm(spark: SparkSession) -> None:
         **{f"c{n}": condition for n, condition in enumerate(CONDITIONS)},
     }
     spelled = [f"{compiled(each, frame.columns).text} AS {name}" for name, each in asked.items()]
-    found = frame.data.selectExpr("s", *spelled).toArrow()
+    found = frame.data.selectExpr(f"{frame.columns['s'].text} AS s", *spelled).toArrow()
     assert found["s"].to_pylist() == texts
     for name, function in WORDS.items():
         dictionary = vector(function, table).dictionary

@@ -26,7 +26,7 @@ from ids.errors import SetupError
 from pyspark.sql import SparkSession
 
 script = "SELECT SUM(x) AS s FROM t WINDOW w AS (ORDER BY i ROWS 2 PRECEDING) EMIT CHANGES"
-for master in ("local[1]", "local-cluster[1,1,512]"):
+for master in ("local[1]", "local-cluster[1,1,1024]"):
     spark = SparkSession.builder.master(master).config("spark.ui.enabled", "false").getOrCreate()
     context = spark.sparkContext
     before = context.pythonExec, dict(context.environment)

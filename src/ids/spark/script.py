@@ -26,7 +26,7 @@ from ids.spark.batch import time_windows
 from ids.spark.chained import REACH, streamed_windows
 from ids.spark.counting import count_windows
 from ids.spark.failures import translated
-from ids.spark.frames import Frame, Typed, quoted
+from ids.spark.frames import Frame, Typed, numbered, quoted
 from ids.spark.limits import refuse_samples
 from ids.spark.preflight import check_batch, schema_at, source_schema
 from ids.spark.rows import Ready, ready
@@ -209,9 +209,12 @@ def _in_memory(session: SparkSession, source: Source, columns: Iterable[str]) ->
         rows, why = unfit_rows(source, [name])
         reasons[rows] = why
         table = table.append_column(unused(UNFIT + name, own), pa.array(reasons, pa.string()))
-    data = session.createDataFrame(table)
-    beside_own = [beside(own, F.col(quoted(unused(mark, own))), mark) for mark in marks]
-    return data.select(*(F.col(quoted(name)) for name in own), *beside_own)
+    # by number, since names may differ only in case
+    places = [numbered(number) for number in range(table.num_columns)]
+    data = session.createDataFrame(table.rename_columns(places))
+    held = [F.col(place).alias(name) for place, name in zip(places, own, strict=False)]
+    beside_own = zip(places[len(own) :], marks, strict=True)
+    return data.select(*held, *(beside(own, F.col(place), mark) for place, mark in beside_own))
 
 
 def _misread_in(data: DataFrame, columns: Mapping[str, str], name: str) -> Misread | None:

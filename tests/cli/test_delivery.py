@@ -16,6 +16,7 @@ import pytest
 
 import ids
 from ids import sink
+from ids.cli import on_spark
 from tests.cli.conftest import EMITS, SELECT, FakeEngine, Outcome
 
 Call = Callable[..., Outcome]
@@ -214,9 +215,7 @@ def test_every_select_of_a_script_runs_on_spark_as_in_process(
     for engine in ("spark", "local"):
         out = tmp_path / engine
         to = ("--output", f"{out}/", "--format", "csv", "--engine", engine)
-        hint = "note: 1 KB of data need no Spark: --engine local takes about a second\n"
-        told = hint if engine == "spark" else ""
-        assert call("run", script, *given, *to) == Outcome(0, "", told)
+        assert call("run", script, *given, *to) == Outcome(0, "", "")
         written[engine] = {path.name: path.read_text() for path in out.iterdir()}
     assert written["spark"] == written["local"]
     assert sorted(written["spark"]) == ["1-t.csv", "2-u.csv", "_SUCCESS"]
@@ -226,3 +225,18 @@ def test_every_select_of_a_script_runs_on_spark_as_in_process(
     assert lines[0] == lines[1] and lines[0].out.count("\n") == 5
     shown = [call("run", script, *given, "--format", "table", "--engine", e) for e in written]
     assert shown[0] == shown[1] and "emit the last answer" in shown[0].out
+
+
+@pytest.mark.parametrize(("master", "watched"), [(None, True), (None, False), ("local[2]", True)])
+def test_who_runs_a_small_file_on_spark_is_told_of_the_local_engine(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    master: str | None,
+    watched: bool,
+) -> None:
+    (tmp_path / "t.csv").write_text("x\n1\n")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: watched)
+    on_spark._hint_at_local(on_spark.Job({"t": str(tmp_path / "t.csv")}, master=master))
+    hint = "note: 1 KB of data need no Spark: --engine local takes about a second\n"
+    assert capsys.readouterr().err == (hint if watched and master is None else "")

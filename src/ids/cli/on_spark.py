@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -168,7 +169,8 @@ def _hint_at_local(job: Job) -> None:
     """Tell who runs a few files on a Spark of our own that they need none."""
     from ids.spark.topic import is_kafka
 
-    if job.master is not None or job.conf or any(map(is_kafka, job.tables.values())):
+    ours = job.master is None and not job.conf and not any(map(is_kafka, job.tables.values()))
+    if not ours or not sys.stderr.isatty():
         return
     files = [file for place in job.tables.values() for file in find_files(Path(place))[1]]
     size = sum(file.stat().st_size for file in files)

@@ -110,12 +110,6 @@ def test_an_interrupt_while_java_starts(folder: Path, arguments: tuple[str, ...]
 
 
 @pytest.mark.slow
-def test_an_interrupt_while_spark_runs_a_job(folder: Path) -> None:
-    waiting = folder / "waiting" / "bin" / "java"  # in the place of Python, which a task calls
-    interrupted(folder, "", *RUN, "--conf", f"spark.pyspark.python={waiting}")
-
-
-@pytest.mark.slow
 def test_an_interrupt_while_the_demo_streams(folder: Path) -> None:
     marker = folder / ".here"
     (folder / "demo").mkdir()

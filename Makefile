@@ -19,11 +19,11 @@ test: $(STAMP)          ## everything that is checked
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q --durations=10
 
-bench: $(STAMP)         ## measure, and write benchmarks/results; BENCH=name for one question
-	$(BIN)/python -m benchmarks $(BENCH)
+bench: $(STAMP)         ## measure, and write evaluation/benchmarks/results; BENCH=name for one question
+	$(BIN)/python -m evaluation.benchmarks $(BENCH)
 
 evaluation: $(STAMP)    ## the paper's evaluation, half an hour; QUICK=1 for five minutes, TAXI=path for trips
-	$(BIN)/ids reproduce --out evaluation $(if $(QUICK),--quick) $(if $(TAXI),--taxi $(TAXI))
+	$(BIN)/python -m evaluation run --out evaluation-report $(if $(QUICK),--quick) $(if $(TAXI),--taxi $(TAXI))
 
 lock:                   ## pin what pyproject.toml asks for; UPGRADE=--upgrade for newer versions
 	PYTHON="$(PYTHON)" .ci/venv .lock-venv
@@ -35,7 +35,7 @@ lock:                   ## pin what pyproject.toml asks for; UPGRADE=--upgrade f
 clean:                  ## back to a fresh clone
 	rm -rf .venv .lock-venv build dist src/*.egg-info
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests evaluation -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Written last, so that a set-up cut short is begun again.
 $(STAMP): requirements.lock pyproject.toml

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from evaluation.rq4.window import repeated
 from ids.errors import ScriptError
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate, paper_bound
 from ids.games import GAMES, Moments, coefficients
 from ids.kernels.bounding import hull, logarithm
-from ids.reproduce.rq4.window import repeated
 from tests.estimates import twin
 from tests.estimates.windows import Given, Window, moments_of, truth
 from tests.estimates.windows import given as samples_of

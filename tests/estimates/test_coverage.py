@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from evaluation.rq4.window import repeated
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate
 from ids.games import GAMES, Game
-from ids.reproduce.rq4.window import repeated
 from tests.estimates.windows import Window, moments_of, truth
 
 TRIALS = 2_000

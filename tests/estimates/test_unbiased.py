@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evaluation.rq4.window import repeated
 from ids.estimates import estimate
 from ids.games import GAMES, Game
-from ids.reproduce.rq4.window import repeated
 from tests.estimates.windows import Given, Window, given, moments_of, truth
 from tests.oracles import shapley
 

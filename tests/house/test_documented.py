@@ -55,8 +55,8 @@ def command_line() -> Any:
     return get_command(app)
 
 
-# What `ids reproduce` and `ids workload` call is called from the command line alone.
-COMMANDS = ("ids/cli/", "ids/reproduce/", "ids/workloads/")
+# What `python -m evaluation` and `ids workload` call is called from the command line alone.
+COMMANDS = ("ids/cli/", "ids/workloads/")
 
 
 def test_errors_outside_the_command_line_do_not_name_its_options() -> None:

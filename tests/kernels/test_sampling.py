@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluation.baselines import eager
 from ids.kernels.copies import highest_of_copies, survivors_of_copies
 from ids.kernels.highest import highest, highest_by_stratum, likely_highest
 from ids.kernels.sampling import (
@@ -17,7 +18,6 @@ from ids.kernels.sampling import (
     survivors,
     survivors_by_stratum,
 )
-from ids.reproduce.baselines import eager
 
 WORD = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15

@@ -12,7 +12,6 @@ from typer.main import get_command
 from ids.cli.ask import ask
 from ids.cli.demo import demo
 from ids.cli.explain import explain
-from ids.cli.reproduce import reproduce
 from ids.cli.run import run
 from ids.cli.workload import workload
 
@@ -29,7 +28,6 @@ app.command()(run)
 app.command()(ask)
 app.command()(explain)
 app.command()(demo)
-app.command()(reproduce)
 app.add_typer(workload)
 
 
@@ -51,26 +49,27 @@ def ids(
     """Exact, live predicate-level Shapley attribution over sliding windows."""
 
 
-def invoke(arguments: Sequence[str]) -> int:
+def invoke(arguments: Sequence[str], app: typer.Typer = app, name: str = "ids") -> int:
     """Run one command line and return its exit code.
 
     0 done · 1 refused, with one line on stderr · 2 a wrong command line, with one line on stderr ·
     70 a fault of our own · 130 interrupted.
     """
-    below, path = _called(arguments)
-    alone = below and path.split()[1:] == [*arguments]  # ids, or ids workload: say what there is
+    below, path = _called(arguments, get_command(app), name)
+    # ids, or ids workload, alone: say what there is
+    alone = below and path.removeprefix(name).split() == [*arguments]
     asked = [*arguments, "--help"] if alone else arguments
     try:
-        code = app(list(asked), prog_name="ids", standalone_mode=False)
+        code = app(list(asked), prog_name=name, standalone_mode=False)
     except TyperException as error:
         typer.echo(f"error: {error.format_message().rstrip('.')}; see {path} --help", err=True)
         return error.exit_code
     return code if isinstance(code, int) else 0
 
 
-def _called(arguments: Sequence[str]) -> tuple[dict[str, Any], str]:
+def _called(arguments: Sequence[str], command: Any, name: str) -> tuple[dict[str, Any], str]:
     """The commands there are below the one that was called, and its name: ``ids workload``."""
-    below, path = _commands(get_command(app)), "ids"
+    below, path = _commands(command), name
     for word in arguments:
         if word not in below:
             break

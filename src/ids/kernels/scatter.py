@@ -44,7 +44,7 @@ def apply_signed(summaries, atom, digits, players, centre, layout, sign):
 def slide(summaries, atom, digits, window, centre, layout):
     """A count window sliding one row at a time over a whole stream: |Δ| = 1 at every step.
 
-    O(n) whatever the window. This is the loop that ``benchmarks/bench_slide.py`` measures.
+    O(n) whatever the window. This is the loop that the evaluation measures.
     """
     scratch = np.zeros_like(centre)
     filled = np.uint64(min(window, len(atom)))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 __all__ = ["Offer", "choose_offer", "index_offer", "partial_offer", "sample_offer", "scan_offer"]
 
-# Nanoseconds, as benchmarks/bench_adhoc.py finds them, rounded; only their proportions decide.
+# Nanoseconds, as the evaluation finds them, rounded; only their proportions decide.
 _SCAN_ROW = 2.5
 _PARTIAL_ROW = 1.0
 _CANDIDATE_ROW = 8.0

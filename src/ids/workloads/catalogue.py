@@ -98,7 +98,7 @@ def ingredients(paths: list[Path], zones: Path | None) -> tuple[Path, ...]:
     """
     if not paths:
         if zones is not None:
-            named = "--from (ids reproduce: --taxi)"
+            named = "--from (python -m evaluation: --taxi)"
             raise SourceError(f"--zones are those of trips; name the trips with {named}")
         return ()
     files = [file for path in paths for file in _trip_files(path)]

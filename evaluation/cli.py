@@ -1,0 +1,93 @@
+"""``python -m evaluation run``: the paper's evaluation, run again on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ids.cli.arguments import DebugOption, ZonesOption
+from ids.cli.reporting import note, reporting
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    help="The paper's evaluation, and the benchmarks.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def evaluation() -> None:
+    """The paper's evaluation, and the benchmarks."""
+
+
+_Questions = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[rq1 … rq6 beyond]", help="Which research questions; all of them without."
+    ),
+]
+_Out = Annotated[
+    Path, typer.Option("--out", metavar="DIR", help="Where records, figures and report go.")
+]
+_Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: five minutes on two cores.")]
+_Taxi = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--taxi",
+        metavar="PATH",
+        help="Trips for the nyc workload: a TLC Parquet file, yellow or green, or a directory "
+        "of them. May be given several times.",
+    ),
+]
+_Workloads = Annotated[
+    Path | None,
+    typer.Option(
+        "--workloads",
+        metavar="DIR",
+        help="Where prepared workloads are kept; by default in the output directory.",
+    ),
+]
+
+
+@app.command()
+def run(
+    questions: _Questions = None,
+    out: _Out = Path("evaluation-report"),
+    quick: _Quick = False,
+    taxi: _Taxi = None,
+    zones: ZonesOption = None,
+    workloads: _Workloads = None,
+    debug: DebugOption = False,
+) -> None:
+    """Run the paper's evaluation again, and write a report that puts its numbers beside ours.
+
+    What is on record in DIR is not measured again: a run that was stopped goes on where it was.
+    """
+    with reporting(debug):
+        from evaluation.bars import bars
+        from evaluation.catalogue import chapters
+        from evaluation.keeping import make_directory
+        from evaluation.library import Library
+        from evaluation.publishing import compose, publish
+        from evaluation.running import measure
+        from evaluation.size import FULL, QUICK
+        from ids.workloads.catalogue import ingredients
+
+        asked = chapters(questions or ())
+        trips = ingredients(taxi or [], zones)
+        if not trips:
+            note("no taxi trips (--taxi): nyc is left out, auction stands in for it where it can")
+        make_directory(out)  # before half an hour is spent on what goes into it
+        library = Library(workloads or out / "workloads", QUICK if quick else FULL, trips)
+        try:
+            with bars() as progress:
+                measure(asked, out, library, progress)
+        except KeyboardInterrupt:
+            note(f"what is done is kept in {out}; the same command goes on from there")
+            raise
+        typer.echo(publish(compose(chapters(), out / "records"), out))

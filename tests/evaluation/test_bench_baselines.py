@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.oracles.recount import recount
+from tests.oracles.shapley import closed_form
+
+pytest.importorskip("pandas", reason="the baselines need the extra 'bench'")
+pytest.importorskip("polars", reason="the baselines need the extra 'bench'")
+pytest.importorskip("duckdb", reason="the baselines need the extra 'bench'")
+
+from evaluation.baselines import algorithm1, duckdb_window, pandas_rolling, polars_rolling
+from evaluation.benchmarks.data import REGIONS, codes, server_events
+
+RUNS = {
+    "pandas": pandas_rolling.run,
+    "polars": polars_rolling.run,
+    "duckdb": duckdb_window.run,
+    "duckdb framed": duckdb_window.run_framed,
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("window", [1, 2, 7, 40, 1000])
+def test_a_baseline_gives_the_attribution_of_every_window(run: object, window: int) -> None:
+    table, regions = server_events(120, seed=3), REGIONS[:4]
+    found = run(table, window, regions)  # type: ignore[operator]
+    region, y = table["region"].to_pylist(), table["latency"].to_pylist()
+    for last in range(0, 120, 7):
+        rows = range(max(0, last + 1 - window), last + 1)
+        assert found["n"][last] == len(rows)
+        ys = [y[i] for i in rows]
+        for k, name in enumerate(regions):
+            members = [j for j, i in enumerate(rows) if region[i] == name]
+            exact = float(closed_form("AVG", ys, members))
+            share = len(members) / len(rows) * float(sum(map(Fraction, ys)) / len(ys))
+            assert found[f"value_{k}"][last] == pytest.approx(exact, abs=1e-9)
+            assert found[f"share_{k}"][last] == pytest.approx(share, abs=1e-9)
+            assert found[f"lift_{k}"][last] == pytest.approx(exact - share, abs=1e-9)
+
+
+def test_the_baselines_agree_with_each_other_on_a_longer_stream() -> None:
+    table = server_events(20_000, seed=5)
+    answers = [run(table, 1000, REGIONS[:4]) for run in RUNS.values()]
+    for other in answers[1:]:
+        assert other.keys() == answers[0].keys()
+        for name, column in answers[0].items():
+            np.testing.assert_allclose(other[name], column, rtol=0, atol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("rows", [1, 99, 500])
+def test_algorithm_1_ends_in_the_state_of_a_recount(rows: int) -> None:
+    table, window, centre = server_events(rows, seed=9), 100, 60.0
+    region, tier, y = codes(table, "region"), codes(table, "tier"), table["latency"].to_numpy()
+    predicates = np.array([[0, 0], [0, 2], [1, 0], [1, 2]], dtype=np.int32)
+    state = algorithm1.slide(region, tier, y, window, predicates, centre)
+    inside = range(max(0, rows - window), rows)
+
+    def signature(i: int) -> int:
+        return sum(
+            1 << k
+            for k, (column, code) in enumerate(predicates)
+            if (region, tier)[column][i] == code
+        )
+
+    def agrees(summary: np.ndarray, predicate: object) -> None:
+        exact = recount(inside, predicate, lambda i: Fraction(y[i]) - 60)  # type: ignore[arg-type]
+        np.testing.assert_allclose(summary, [float(each) for each in exact], rtol=1e-12, atol=1e-9)
+
+    agrees(state.window, lambda i: i >= 0)
+    for k in range(4):
+        agrees(state.marginals[k], lambda i, k=k: bool(signature(i) >> k & 1))
+    for atom in range(16):
+        agrees(state.atoms[atom], lambda i, atom=atom: signature(i) == atom)
+    harmonic = [sum(1 / j**d for j in range(1, len(inside) + 1)) for d in (1, 2)]
+    np.testing.assert_allclose(state.harmonics, harmonic, rtol=1e-13)

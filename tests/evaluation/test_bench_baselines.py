@@ -5,6 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from ids.kernels.sampling import mix
+from tests.oracles.domination import undominated
 from tests.oracles.recount import recount
 from tests.oracles.shapley import closed_form
 
@@ -12,7 +14,7 @@ pytest.importorskip("pandas", reason="the baselines need the extra 'bench'")
 pytest.importorskip("polars", reason="the baselines need the extra 'bench'")
 pytest.importorskip("duckdb", reason="the baselines need the extra 'bench'")
 
-from evaluation.baselines import algorithm1, duckdb_window, pandas_rolling, polars_rolling
+from evaluation.baselines import algorithm1, duckdb_window, eager, pandas_rolling, polars_rolling
 from evaluation.benchmarks.data import REGIONS, codes, server_events
 
 RUNS = {
@@ -77,3 +79,15 @@ def test_algorithm_1_ends_in_the_state_of_a_recount(rows: int) -> None:
         agrees(state.atoms[atom], lambda i, atom=atom: signature(i) == atom)
     harmonic = [sum(1 / j**d for j in range(1, len(inside) + 1)) for d in (1, 2)]
     np.testing.assert_allclose(state.harmonics, harmonic, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("rows", "window", "size"), [(1, 1, 1), (150, 40, 3), (90, 200, 12)])
+def test_eager_domination_holds_the_undominated_rows(rows: int, window: int, size: int) -> None:
+    priority = np.empty(rows)
+    mix(np.uint64(7), np.arange(rows), priority)
+    keep = undominated(priority, size)
+    sequence, drawn, passed = np.empty(rows, np.int64), np.empty(rows), np.empty(rows, np.int32)
+    held = eager.slide(np.uint64(7), rows, window, size, sequence, drawn, passed)
+    wanted = {i for i in range(max(0, rows - window), rows) if keep[i]}
+    assert set(sequence[:held].tolist()) == wanted
+    assert drawn[:held].tolist() == priority[sequence[:held]].tolist()

@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.baselines import eager
 from ids.kernels.copies import highest_of_copies, survivors_of_copies
 from ids.kernels.highest import highest, highest_by_stratum, likely_highest
 from ids.kernels.sampling import (
@@ -18,6 +17,7 @@ from ids.kernels.sampling import (
     survivors,
     survivors_by_stratum,
 )
+from tests.oracles.domination import undominated
 
 WORD = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -47,14 +47,6 @@ def mixed(seed: int, numbers: Any) -> np.ndarray:
     return out
 
 
-def quadratic(priority: np.ndarray, size: int) -> list[bool]:
-    """A row survives while fewer than ``size`` newer rows are as high."""
-    return [
-        sum(bool(newer >= one) for newer in priority[i + 1 :]) < size
-        for i, one in enumerate(priority)
-    ]
-
-
 def by_sorting(priority: np.ndarray, size: int) -> list[bool]:
     order = sorted(range(len(priority)), key=lambda i: (priority[i], i), reverse=True)
     return [i in order[:size] for i in range(len(priority))]
@@ -80,7 +72,7 @@ def test_priorities_are_uniform_and_seeds_share_no_stretch() -> None:
 def test_survivors_are_those_that_few_newer_rows_dominate(priority: np.ndarray, size: int) -> None:
     keep = np.zeros(len(priority), np.bool_)
     assert survivors(priority, size, keep) == keep.sum()
-    assert keep.tolist() == quadratic(priority, size)
+    assert keep.tolist() == undominated(priority, size)
 
 
 @given(priorities, st.integers(1, 6), st.integers(0, 10), st.randoms(use_true_random=False))
@@ -91,7 +83,7 @@ def test_strata_are_swept_by_themselves(
     keep = np.zeros(len(priority), np.bool_)
     assert survivors_by_stratum(priority, stratum, strata, size, keep) == keep.sum()
     for s in range(strata):
-        assert keep[stratum == s].tolist() == quadratic(priority[stratum == s], size)
+        assert keep[stratum == s].tolist() == undominated(priority[stratum == s], size)
 
 
 @given(st.integers(0, 1000), st.integers(1, 40), st.integers(0, 300))
@@ -159,7 +151,7 @@ def test_copies_rank_rows_by_priorities_of_their_own(seed: int, copies: int, row
     )
     keep = np.zeros(rows, np.bool_)
     survivors_of_copies(np.uint64(seed), copies, np.arange(rows), keep)
-    assert keep.tolist() == np.any([quadratic(rank, 1) for rank in ranks], axis=0).tolist()
+    assert keep.tolist() == np.any([undominated(rank, 1) for rank in ranks], axis=0).tolist()
     places = np.zeros(copies, np.int64)
     highest_of_copies(np.uint64(seed), copies, np.arange(rows), places)
     assert places.tolist() == ranks.argmax(axis=1).tolist()
@@ -184,18 +176,15 @@ def test_the_sample_of_a_union_is_drawn_from_the_parts_samples(
 
 
 @given(st.integers(0, 99), st.integers(1, 150), st.integers(1, 40), st.integers(1, 12))
-def test_sliding_leaves_the_rows_that_eager_domination_leaves(
+def test_sliding_keeps_the_undominated_rows_of_the_window(
     seed: int, rows: int, window: int, size: int
 ) -> None:
     priority = mixed(seed, np.arange(rows))
-    keep = np.zeros(rows, np.bool_)
-    survivors(priority, size, keep)
-    wanted = set(np.flatnonzero(keep)[np.flatnonzero(keep) >= rows - window].tolist())
-    sequence, drawn, passed = np.empty(rows, np.int64), np.empty(rows), np.empty(rows, np.int32)
-    held = eager.slide(np.uint64(seed), rows, window, size, sequence, drawn, passed)
-    assert set(sequence[:held].tolist()) == wanted
+    keep = undominated(priority, size)
+    wanted = {i for i in range(max(0, rows - window), rows) if keep[i]}
     room = 4 * size + 20
-    held = slide_sample(np.uint64(seed), rows, window, size, sequence[:room], drawn[:room])
+    sequence, drawn = np.empty(room, np.int64), np.empty(room)
+    held = slide_sample(np.uint64(seed), rows, window, size, sequence, drawn)
     assert wanted <= set(sequence[:held].tolist())
     assert np.all(np.diff(sequence[:held]) > 0)
     assert drawn[:held].tolist() == priority[sequence[:held]].tolist()

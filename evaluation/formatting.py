@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from math import isfinite
+from typing import Any
 
 from evaluation.repeated import Repeated
 
-__all__ = ["bytes_", "duration", "interval", "number", "percent", "power", "times"]
+__all__ = [
+    "FORMATS",
+    "bytes_",
+    "duration",
+    "interval",
+    "number",
+    "percent",
+    "power",
+    "shown",
+    "times",
+]
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DASH = "–"
@@ -109,3 +122,35 @@ def bytes_(count: float | None, figures: int = 3) -> str:
         if abs(count) >= scale:
             return f"{number(count / scale, figures)} {unit}"
     return f"{number(count, figures)} B"
+
+
+FORMATS: dict[str, Callable[..., str]] = {
+    "number": number,
+    "power": power,
+    "times": times,
+    "percent": percent,
+    "interval": number,
+    "duration": duration,
+    "bytes": bytes_,
+}
+
+
+def shown(value: Any, spec: str = "") -> str:
+    """A value in a format, which may end in how many figures it has; text stays as it is.
+
+    >>> shown(0.05, "percent"), shown(1234.5, "power3"), shown(Repeated((4.5, 4.504))), shown(None)
+    ('5 %', '1.23×10³', '4.50 ± 0.03', '–')
+    """
+    if value is None:
+        return _DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    name, figures = re.fullmatch(r"([a-z]*)(\d?)", spec).groups()  # type: ignore[union-attr]
+    given = {"figures": int(figures)} if figures else {}
+    if isinstance(value, Repeated):
+        if name in ("", "interval"):
+            return interval(value, **given)
+        value = value.mean
+    if name == "text" or not isinstance(value, int | float):
+        return str(value)
+    return FORMATS[name or "number"](value, **given)

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from evaluation import records
 from evaluation.bench import Bench
-from evaluation.chapter import Chapter
 from evaluation.library import Library
 from evaluation.machine import describe
 from evaluation.size import Size
@@ -54,7 +53,7 @@ class Silence:
 
 
 def measure(
-    chapters: Sequence[Chapter], out: Path, library: Library, progress: Progress | None = None
+    chapters: Sequence[Any], out: Path, library: Library, progress: Progress | None = None
 ) -> None:
     """Every step of these chapters on record in ``out``.
 

@@ -10,8 +10,9 @@ from evaluation.repeated import Repeated
 
 if TYPE_CHECKING:
     from evaluation.bench import Bench
+    from evaluation.size import Size
 
-__all__ = ["Findings", "Row", "Step", "Value"]
+__all__ = ["Chapter", "Findings", "Row", "Step", "Value"]
 
 Value = str | int | float | bool | None | Repeated
 Row = Mapping[str, Value]
@@ -36,3 +37,11 @@ class Step:
     seconds: float
     work: Callable[[Bench], Findings]
     needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A research question: the package that bears its key says in ``report.md`` what was found."""
+
+    key: str
+    steps: Callable[[Size], list[Step]]

@@ -10,26 +10,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from evaluation.benchmarks.record import HERE
 from evaluation.catalogue import KEYS, chapters
-from evaluation.chapter import Chapter
 from evaluation.keeping import keep, keep_all
-from evaluation.publishing import Edition, compose
 from evaluation.records import read_all
-from evaluation.report import markdown
+from evaluation.report import Edition, compose, markdown
 from evaluation.size import FULL
-from ids.errors import IdsError, SourceError
+from ids.errors import IdsError, SourceError, StateError
 
 __all__ = ["DOCS", "main", "page", "renew"]
 
 DOCS = HERE.parents[1] / "docs"
 
 
-def renew(source: Path, docs: Path, asked: Sequence[Chapter]) -> Path:
+def renew(source: Path, docs: Path, asked: Sequence[Any]) -> Path:
     """Take over the records in ``source``, and write what they say; returns the page's path."""
     _whole(source, asked)
     edition = compose(asked, source)
+    if edition.failed:
+        raise StateError(f"no longer true: {'; '.join(edition.failed)}")
     home = docs / "evaluation"
     names = [record["step"] for record in edition.records]
     texts = {name: (source / f"{name}.json").read_text(encoding="utf-8") for name in names}
@@ -41,10 +42,10 @@ def renew(source: Path, docs: Path, asked: Sequence[Chapter]) -> Path:
 
 def page(edition: Edition) -> str:
     """The text of docs/evaluation.md."""
-    return markdown(edition, "evaluation/figures")
+    return markdown(edition, "evaluation/")
 
 
-def _whole(source: Path, asked: Sequence[Chapter]) -> None:
+def _whole(source: Path, asked: Sequence[Any]) -> None:
     """Refuse what is not the whole evaluation at the paper's sizes."""
     sizes = {record["step"]: record["fingerprint"]["size"] for record in read_all(source)}
     for size in set(sizes.values()) - {FULL.name}:

@@ -20,9 +20,9 @@ import pytest
 
 from evaluation import records
 from evaluation.catalogue import KEYS, chapters
-from evaluation.chapter import Section, Tables
-from evaluation.publishing import Edition, compose
+from evaluation.report import Edition, compose, markdown
 from evaluation.size import QUICK
+from evaluation.tables import Tables
 from tests.conftest import ROOT
 
 SHARED = Path(os.environ.get("IDS_DATA") or ROOT.parent / "shared" / "data")
@@ -115,19 +115,13 @@ def test_the_report_is_one_file_that_needs_nothing_else(run: Run) -> None:
     outside = [a or b for a, b in loads if re.match(r"['\"]?(https?:)?//", a or b)]
     assert not outside
     assert "<script" not in page
-    for one in chapters():
-        assert one.title in page
+    for part in run.edition.parts:
+        assert part.title in page
 
 
 def test_every_figure_is_drawn_and_is_whole(run: Run) -> None:
     drawn = {path.stem for path in (run.out / "figures").glob("*.svg")}
-    wanted = {
-        figure.name
-        for one in chapters()
-        for figure in one.figures
-        if run.tables.filled(figure.needs)
-    }
-    assert drawn == wanted
+    assert drawn == set(run.edition.figures)
     assert len(drawn) >= len(KEYS) - 1
     for name in drawn:
         ElementTree.parse(run.out / "figures" / f"{name}.svg")
@@ -148,16 +142,11 @@ def test_every_table_is_there_as_csv_with_its_intervals(run: Run) -> None:
 
 
 def test_every_chapter_compares_itself_with_the_paper(run: Run) -> None:
-    sections: dict[str, Section] = {one.key: one.show(run.tables) for one in chapters()}
-    for key, section in sections.items():
-        assert section.remarks, key
-        assert section.tables, key
-        if key != "beyond":
-            assert section.comparisons, key
-        assert all(comparison.where for comparison in section.comparisons), key
+    assert [part.key for part in run.edition.parts] == list(KEYS)
+    for part in run.edition.parts:
+        assert part.comparisons or part.key == "beyond", part.key
+        assert all(one.place for one in part.comparisons), part.key
 
 
 def test_the_markdown_is_what_the_records_say(run: Run) -> None:
-    from evaluation.report import markdown
-
     assert (run.out / "evaluation.md").read_text(encoding="utf-8") == markdown(run.edition)

@@ -1,0 +1,152 @@
+"""Records as tables: read row by row, or asked in SQL through DuckDB."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from evaluation.formatting import shown
+from evaluation.repeated import Repeated
+from evaluation.step import Row, Value
+
+__all__ = ["Answer", "Tables", "Unmeasured"]
+
+_INTERVAL = pa.struct(
+    [
+        ("mean", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("samples", pa.list_(pa.float64())),
+    ]
+)
+_REPEATED = "STRUCT(mean DOUBLE, low DOUBLE, high DOUBLE, samples DOUBLE[])"
+_MACROS = """
+    CREATE MACRO scaled(r, factor) AS repeated(list_transform(r.samples, lambda x: factor * x));
+    CREATE MACRO rate(r, work) AS repeated(list_transform(r.samples, lambda x: work / x));
+    CREATE MACRO over(a, b) AS
+        repeated(list_transform(list_zip(a.samples, b.samples), lambda x: x[1] / x[2]));
+    CREATE MACRO best(r) AS list_min(r.samples);
+    CREATE MACRO middle(r) AS list_median(r.samples);
+"""
+
+Answer = tuple[list[str], list[tuple[Value, ...]]]
+"""The names of a query's columns, and its rows."""
+
+
+class Unmeasured(LookupError):
+    """No record has a table, or a column, that was asked for."""
+
+
+class Tables:
+    """The rows that the steps found, by table.
+
+    In SQL a quantity that was measured several times is a STRUCT of mean, low, high and samples;
+    ``scaled(r, factor)``, ``rate(r, work)`` and ``over(a, b)`` are those of ``Repeated``,
+    ``best(r)`` and ``middle(r)`` its least and its median, ``shown(number, 'power2')`` its text.
+
+    lacking   what queries asked for that no record has
+    """
+
+    def __init__(self, rows: Mapping[str, Sequence[Row]]) -> None:
+        self._rows = {name: [dict(row) for row in some] for name, some in rows.items() if some}
+        self.lacking: set[str] = set()
+        self._duck = duckdb.connect()
+        weakref.finalize(self, self._duck.close)
+        self._duck.create_function("repeated", _interval, ["DOUBLE[]"], _REPEATED)
+        self._duck.create_function("shown", _shown, ["DOUBLE", "VARCHAR"], "VARCHAR")
+        self._duck.execute(_MACROS)
+        for name, some in self._rows.items():
+            self._load(name, some)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._rows
+
+    def __getitem__(self, name: str) -> list[dict[str, Any]]:
+        if name not in self._rows:
+            raise Unmeasured(f"no record has a table {name}")
+        return [dict(row) for row in self._rows[name]]
+
+    @property
+    def names(self) -> list[str]:
+        """The tables that have rows, in order of their names."""
+        return sorted(self._rows)
+
+    def where(self, name: str, **equal: object) -> list[dict[str, Any]]:
+        """The rows of a table whose columns have these values."""
+        return [row for row in self[name] if all(row.get(k) == v for k, v in equal.items())]
+
+    def select(self, query: str) -> list[dict[str, Any]]:
+        """What a query answers, row by row."""
+        names, rows = self._ask(query)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def answer(self, query: str) -> Answer:
+        """What a query answers; nothing where no record has what it asks for."""
+        try:
+            return self._ask(query)
+        except Unmeasured as error:
+            self.lacking.add(str(error))
+            return [], []
+
+    def value(self, query: str) -> Value:
+        """The one value that a query answers; None where there is none."""
+        _, rows = self.answer(query)
+        if len(rows) > 1 or (rows and len(rows[0]) > 1):
+            raise ValueError(f"a query of one value answers more: {query.strip()}")
+        return rows[0][0] if rows else None
+
+    def _ask(self, query: str) -> Answer:
+        try:
+            asked = self._duck.execute(query)
+        except (duckdb.CatalogException, duckdb.BinderException) as error:
+            said = str(error).partition("\n")[0]
+            if "Table with name" in said or "olumn" in said:
+                raise Unmeasured(said) from error
+            raise ValueError(f"{said} in: {query.strip()}") from error
+        except duckdb.Error as error:
+            raise ValueError(f"{str(error).partition(chr(10))[0]} in: {query.strip()}") from error
+        names = [column[0] for column in asked.description or ()]
+        return names, [tuple(map(_value, row)) for row in asked.fetchall()]
+
+    def _load(self, name: str, rows: Sequence[Row]) -> None:
+        names = dict.fromkeys(key for row in rows for key in row)
+        columns = {key: _column([row.get(key) for row in rows]) for key in names}
+        self._duck.register("_loaded", pa.table(columns))
+        self._duck.execute(f'CREATE TABLE "{name}" AS SELECT * FROM _loaded')
+        self._duck.unregister("_loaded")
+
+
+def _column(values: list[Value]) -> pa.Array:
+    if any(isinstance(value, Repeated) for value in values):
+        return pa.array([None if v is None else _interval(_samples(v)) for v in values], _INTERVAL)
+    if any(isinstance(value, float) for value in values) or all(value is None for value in values):
+        return pa.array(values, pa.float64())
+    return pa.array(values)
+
+
+def _samples(value: Any) -> Sequence[float]:
+    return value.samples if isinstance(value, Repeated) else (float(value),)
+
+
+def _interval(samples: Sequence[float]) -> dict[str, Any]:
+    some = Repeated.of(samples)
+    mean, half = some.mean, some.half_width
+    return {"mean": mean, "low": mean - half, "high": mean + half, "samples": list(some.samples)}
+
+
+def _shown(value: float, spec: str) -> str:
+    return shown(value, spec)
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, dict) and "samples" in value:
+        return Repeated.of(value["samples"])
+    if isinstance(value, Decimal):
+        return float(value)
+    plain: Value = value
+    return plain

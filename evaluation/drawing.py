@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from evaluation.repeated import Repeated
 
@@ -13,24 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "COLUMN",
-    "GREY",
-    "OURS",
-    "PAGE",
-    "STYLES",
-    "canvas",
-    "ink",
-    "label_line",
-    "label_lines",
-    "lightness",
-    "plot",
-    "styled",
-    "svg",
-]
-
-COLUMN = 3.6  # inches: a column of the paper
-PAGE = 7.4  # inches: both
+__all__ = ["GREY", "OURS", "STYLES", "canvas", "label_line", "label_lines", "plot", "styled", "svg"]
 
 OURS = "#08325e"
 GREY = "#6b6b6b"
@@ -45,54 +31,9 @@ STYLES: list[dict[str, Any]] = [
     {"color": "#612f77", "linestyle": (0, (5, 1, 1, 1, 1, 1)), "marker": "v"},
     {"color": GREY, "linestyle": (0, (1, 1)), "marker": "X"},
 ]
-
-_LABEL = 7.5  # points: names of lines and ticks
-
-_STYLE: dict[Any, Any] = {
-    "figure.constrained_layout.use": True,
-    "figure.facecolor": "white",
-    "font.family": "DejaVu Sans",
-    "font.size": 8,
-    "mathtext.fontset": "dejavusans",
-    "axes.titlesize": 8.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.titlepad": 7,
-    "axes.labelsize": 8,
-    "axes.labelcolor": "#222222",
-    "axes.edgecolor": "#555555",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.7,
-    "axes.grid": True,
-    "axes.grid.which": "major",
-    "grid.color": "#e3e3e3",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "axes.unicode_minus": True,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4,
-    "lines.markeredgewidth": 0.6,
-    "errorbar.capsize": 2,
-    "legend.frameon": False,
-    "legend.fontsize": _LABEL,
-    "legend.handlelength": 2.6,
-    "xtick.labelsize": _LABEL,
-    "ytick.labelsize": _LABEL,
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
-    "xtick.labelcolor": "#222222",
-    "ytick.labelcolor": "#222222",
-    "xtick.major.width": 0.7,
-    "ytick.major.width": 0.7,
-    "xtick.minor.width": 0.4,
-    "ytick.minor.width": 0.4,
-    # Letters are outlines: a figure is the same in every viewer, and raised exponents stay raised.
-    # What a reader may want to copy is text in the caption and the table beside it.
-    "svg.fonttype": "path",
-    "svg.hashsalt": "ids",
-    "hatch.linewidth": 0.6,
-}
+INK = {"#cf5a30": "#bb522c", "#c08a20": "#946a19"}
+"""The same hue for letters, where a line's colour is too light to be read on white (WCAG's AA)."""
+_LETTERS = 7.5  # points, as in figures.mplstyle
 
 
 @contextmanager
@@ -101,7 +42,7 @@ def styled() -> Iterator[None]:
     import matplotlib
 
     matplotlib.use("Agg")
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(fname=Path(__file__).with_name("figures.mplstyle")):
         yield
 
 
@@ -114,7 +55,7 @@ def canvas(
     """
     from matplotlib.figure import Figure
 
-    drawing = Figure(figsize=(COLUMN if panels == 1 else PAGE, height))
+    drawing = Figure(figsize=(3.6 if panels == 1 else 7.4, height))  # inches
     axes = drawing.subplots(lines, panels, squeeze=False, **kwargs)
     return drawing, list(axes.ravel())
 
@@ -131,18 +72,19 @@ def plot(
     The interval of a time may reach below zero, where a logarithmic axis has no place: there the
     band ends at half of the least sample.
     """
-    means = [y.mean if isinstance(y, Repeated) else y for y in ys]
-    axes.plot(xs, means, **{**style, **kwargs})
-    if any(isinstance(y, Repeated) for y in ys):
-        low, high = zip(*map(_interval, ys), strict=True)
+    some = [y if isinstance(y, Repeated) else Repeated((y,)) for y in ys]
+    axes.plot(xs, [y.mean for y in some], **{**style, **kwargs})
+    if any(y.half_width for y in some):
+        low = [max(y.mean - y.half_width, y.best / 2 if y.best > 0 else -np.inf) for y in some]
+        high = [y.mean + y.half_width for y in some]
         axes.fill_between(xs, low, high, color=style["color"], alpha=0.18, linewidth=0)
 
 
 def label_line(axes: Axes, x: float, y: float, text: str, **kwargs: Any) -> None:
     """A line's name beside its end, in place of a legend's entry."""
-    placed: dict[str, Any] = {"xytext": (4, 0), "va": "center", "fontsize": _LABEL, **kwargs}
+    placed: dict[str, Any] = {"xytext": (4, 0), "va": "center", "fontsize": _LETTERS, **kwargs}
     if "color" in placed:
-        placed["color"] = ink(placed["color"])
+        placed["color"] = INK.get(placed["color"], placed["color"])
     axes.annotate(text, (x, y), textcoords="offset points", **placed)
 
 
@@ -159,26 +101,9 @@ def label_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> No
     per_point = drawing.dpi / 72
     floor = float(axes.get_window_extent().y0) / per_point
     heights = [float(axes.transData.transform((x, y))[1]) / per_point for x, y, _, _ in ends]
-    for (x, y, text, color), before, after in zip(
-        ends, heights, _apart(heights, 1.25 * _LABEL, floor), strict=True
-    ):
+    apart = _apart(heights, 1.25 * _LETTERS, floor)
+    for (x, y, text, color), before, after in zip(ends, heights, apart, strict=True):
         label_line(axes, x, y, text, color=color, xytext=(4, after - before))
-
-
-def lightness(color: str) -> float:
-    """How light a colour is in grey, from 0 for black to 100 for white (CIE L*)."""
-    y = _luminance(color)
-    return 116 * y ** (1 / 3) - 16 if y > 216 / 24389 else y * 24389 / 27
-
-
-def ink(color: str) -> str:
-    """The same hue, dark enough for letters on white (a contrast of 4.5, WCAG's AA)."""
-    from matplotlib.colors import to_hex, to_rgb
-
-    while 1.05 / (_luminance(color) + 0.05) < 4.5:
-        red, green, blue = to_rgb(color)
-        color = to_hex((0.95 * red, 0.95 * green, 0.95 * blue))
-    return color
 
 
 def svg(drawing: Figure) -> str:
@@ -189,43 +114,13 @@ def svg(drawing: Figure) -> str:
     return out.getvalue()
 
 
-def _interval(y: float | Repeated) -> tuple[float, float]:
-    if not isinstance(y, Repeated):
-        return y, y
-    low, high = y.mean - y.half_width, y.mean + y.half_width
-    return max(low, y.best / 2) if y.best > 0 else low, high
-
-
 def _apart(heights: Sequence[float], least: float, floor: float) -> list[float]:
-    """The same heights, moved no further than it takes for neighbours to be ``least`` apart.
+    """The same heights, above the floor, moved no further than neighbours ``least`` apart need."""
+    from scipy.optimize import isotonic_regression
 
-    Neighbours that come too close are one block about the middle of where they belong, above the
-    floor; blocks that come too close are joined in turn.
-    """
-
-    def bottom(block: Sequence[int]) -> float:
-        middle = sum(heights[at] for at in block) / len(block)
-        return max(floor, middle - least * len(block) / 2)
-
-    blocks: list[list[int]] = []
-    for at in sorted(range(len(heights)), key=heights.__getitem__):
-        blocks.append([at])
-        while len(blocks) > 1 and bottom(blocks[-2]) + least * len(blocks[-2]) > bottom(blocks[-1]):
-            last = blocks.pop()
-            blocks[-1] += last
-    moved = list(heights)
-    for block in blocks:
-        for place, at in enumerate(block):
-            moved[at] = bottom(block) + (place + 0.5) * least
-    return moved
-
-
-def _luminance(color: str) -> float:
-    """Relative luminance, from 0 to 1, as WCAG 2 defines it."""
-    from matplotlib.colors import to_rgb
-
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in to_rgb(color)
-    ]
-    return float(sum(w * part for w, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True)))
+    order = np.argsort(heights, kind="stable")
+    steps = least * np.arange(len(heights))
+    moved = np.empty(len(heights))
+    freed = isotonic_regression(np.asarray(heights, float)[order] - steps).x
+    moved[order] = np.maximum(freed, floor + least / 2) + steps
+    return [float(height) for height in moved]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from ids.cli.arguments import DebugOption, ZonesOption
 from ids.cli.reporting import note, reporting
@@ -69,12 +70,12 @@ def run(
     What is on record in DIR is not measured again: a run that was stopped goes on where it was.
     """
     with reporting(debug):
-        from evaluation.bars import bars
         from evaluation.catalogue import chapters
-        from evaluation.keeping import make_directory
         from evaluation.library import Library
+        from evaluation.progress import Progress
+        from evaluation.records import make_directory
         from evaluation.report import compose, publish
-        from evaluation.running import measure
+        from evaluation.run import measure
         from evaluation.size import FULL, QUICK
         from ids.workloads.catalogue import ingredients
 
@@ -85,7 +86,7 @@ def run(
         make_directory(out)  # before half an hour is spent on what goes into it
         library = Library(workloads or out / "workloads", QUICK if quick else FULL, trips)
         try:
-            with bars() as progress:
+            with Progress(Console(stderr=True)) as progress:
                 measure(asked, out, library, progress)
         except KeyboardInterrupt:
             note(f"what is done is kept in {out}; the same command goes on from there")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 
-from evaluation.keeping import make_directory
+from evaluation.records import make_directory
 from evaluation.sessions import session
 from evaluation.size import Size
 from evaluation.subject import SUBJECTS

@@ -6,25 +6,40 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evaluation.keeping import keep
 from evaluation.repeated import Repeated
-from evaluation.step import Findings, Row, Value
+from evaluation.step import Findings, Row
+from ids.errors import SourceError
 
-__all__ = ["Record", "csv_text", "read", "read_all", "write"]
+__all__ = [
+    "Record", "circumstances", "csv_text", "interval", "keep", "keep_all", "make_directory", "read",
+    "read_all", "write",
+]  # fmt: skip
 
 Record = dict[str, Any]
-_SAMPLES = "samples"
+
+_PACKAGES = (
+    "ids-engine", "numpy", "numba", "pyarrow", "pandas", "polars", "duckdb", "pyspark",
+    "scipy", "shap", "shapiq",
+)  # fmt: skip
 
 
 def write(path: Path, record: Mapping[str, Any], findings: Findings) -> None:
     """Keep a record; the file is whole or not there."""
-    rows = {name: [_spelled(row) for row in rows] for name, rows in findings.items()}
+    rows = {
+        name: [{key: _plain(key, value) for key, value in row.items()} for row in some]
+        for name, some in findings.items()
+    }
     text = json.dumps({**record, "findings": rows}, indent=1, ensure_ascii=False, allow_nan=False)
     keep(path, text + "\n")
 
@@ -34,10 +49,9 @@ def read(path: Path) -> Record | None:
     try:
         record: Record = json.loads(path.read_text(encoding="utf-8"))
         record["step"], record["skipped"], record["fingerprint"]["size"]
-        record["findings"] = {
-            name: [{key: _found(value) for key, value in row.items()} for row in rows]
-            for name, rows in record["findings"].items()
-        }
+        for rows in record["findings"].values():
+            for row in rows:
+                row |= {k: Repeated.of(v["samples"]) for k, v in row.items() if isinstance(v, dict)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return record
@@ -45,56 +59,108 @@ def read(path: Path) -> Record | None:
 
 def read_all(directory: Path) -> list[Record]:
     """The records in a directory, by the name of their step."""
-    found = (read(path) for path in sorted(directory.glob("*.json")))
-    return [record for record in found if record is not None]
+    return list(filter(None, map(read, sorted(directory.glob("*.json")))))
+
+
+def interval(value: Repeated) -> dict[str, Any]:
+    """A quantity that was measured several times, as a record and a table hold it."""
+    mean, half = value.mean, value.half_width
+    return {"mean": mean, "low": mean - half, "high": mean + half, "samples": list(value.samples)}
 
 
 def csv_text(rows: Sequence[Row]) -> str:
     """Rows as CSV: a quantity measured several times is its mean, low, high and how many times."""
-    flat = [_flat(row) for row in rows]
-    names = list(dict.fromkeys(name for row in flat for name in row))
+    flat: list[dict[str, object]] = []
+    for row in rows:
+        flat.append({})
+        for name, value in row.items():
+            if not isinstance(value, Repeated):
+                flat[-1][name] = value
+                continue
+            parts = interval(value)
+            flat[-1] |= {name: value.mean, f"{name}_low": parts["low"]}
+            flat[-1] |= {f"{name}_high": parts["high"], f"{name}_repetitions": len(value.samples)}
     out = io.StringIO()
+    names = list(dict.fromkeys(name for row in flat for name in row))
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
     return out.getvalue()
 
 
-def _flat(row: Row) -> dict[str, object]:
-    flat: dict[str, object] = {}
-    for name, value in row.items():
-        if isinstance(value, Repeated):
-            half = value.half_width
-            flat |= {
-                name: value.mean,
-                f"{name}_low": value.mean - half,
-                f"{name}_high": value.mean + half,
-                f"{name}_repetitions": len(value.samples),
-            }
-        else:
-            flat[name] = value
-    return flat
+def keep(path: Path, text: str) -> Path:
+    """Write a file beside its place and move it there: a reader sees the old one or the new one."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            beside.write_text(text, encoding="utf-8", newline="\n")
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise SourceError(f"cannot write {path}: {error.strerror}") from error
+    return path
 
 
-def _spelled(row: Row) -> dict[str, Any]:
-    return {name: _plain(name, value) for name, value in row.items()}
+def keep_all(
+    directory: Path, ending: str, texts: Mapping[str, str], owners: Collection[str]
+) -> None:
+    """These texts as files of one ending, and none of an earlier time that an owner wrote.
+
+    A file is an owner's where its name begins with the owner's key: ``rq2_throughput.csv``. What
+    else lies in the directory is somebody's own, and stays.
+    """
+    for name, text in texts.items():
+        keep(directory / f"{name}{ending}", text)
+    for path in directory.glob(f"*{ending}"):
+        if path.stem not in texts and re.split(r"[-_]", path.stem, maxsplit=1)[0] in owners:
+            path.unlink(missing_ok=True)
+
+
+def make_directory(path: Path) -> None:
+    """A directory is there, with those above it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SourceError(f"cannot make {path}: {error.strerror}") from error
+
+
+def circumstances() -> dict[str, Any]:
+    """The machine, the versions and the commit a record was made with."""
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    machine = {
+        "cores": os.cpu_count(),
+        "load_before": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+    return {"machine": machine, "versions": versions, "commit": _commit()}
+
+
+def _commit() -> str | None:
+    """The commit of the checkout this runs from; None where there is none."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent), *arguments]
+        return subprocess.check_output(command, text=True, stderr=subprocess.DEVNULL).strip()
+
+    try:
+        return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def _plain(name: str, value: Any) -> Any:
     if isinstance(value, Repeated):
-        samples = [_plain(name, sample) for sample in value.samples]
-        half = value.half_width
-        interval = {"mean": value.mean, "low": value.mean - half, "high": value.mean + half}
-        return interval | {_SAMPLES: samples}
+        return interval(Repeated.of(_plain(name, sample) for sample in value.samples))
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"a finding must be a number, and {name} is {value}")
     return value
-
-
-def _found(value: Any) -> Value:
-    if isinstance(value, dict):
-        return Repeated.of(value[_SAMPLES])
-    found: Value = value
-    return found

@@ -29,7 +29,6 @@ from evaluation import records
 from evaluation.catalogue import KEYS
 from evaluation.drawing import styled, svg
 from evaluation.formatting import FORMATS, number, power, shown, times
-from evaluation.keeping import keep, keep_all
 from evaluation.repeated import Repeated
 from evaluation.size import Size
 from evaluation.step import Chapter
@@ -200,10 +199,10 @@ def publish(edition: Edition, out: Path) -> Path:
     edition that this one has no more are removed.
     """
     text = markdown(edition)
-    keep_all(out / "figures", ".svg", edition.figures, KEYS)
-    keep_all(out / "tables", ".csv", edition.csv, KEYS)
-    keep(out / "evaluation.md", text)
-    return keep(out / "report.html", html(text, edition.figures))
+    records.keep_all(out / "figures", ".svg", edition.figures, KEYS)
+    records.keep_all(out / "tables", ".csv", edition.csv, KEYS)
+    records.keep(out / "evaluation.md", text)
+    return records.keep(out / "report.html", html(text, edition.figures))
 
 
 def markdown(edition: Edition, place: str = "") -> str:

@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from evaluation.formatting import shown
+from evaluation.records import interval
 from evaluation.repeated import Repeated
 from evaluation.step import Row, Value
 
@@ -134,9 +135,7 @@ def _samples(value: Any) -> Sequence[float]:
 
 
 def _interval(samples: Sequence[float]) -> dict[str, Any]:
-    some = Repeated.of(samples)
-    mean, half = some.mean, some.half_width
-    return {"mean": mean, "low": mean - half, "high": mean + half, "samples": list(some.samples)}
+    return interval(Repeated.of(samples))
 
 
 def _shown(value: float, spec: str) -> str:

@@ -14,8 +14,7 @@ from typing import Any
 
 from evaluation.benchmarks.record import HERE
 from evaluation.catalogue import KEYS, chapters
-from evaluation.keeping import keep, keep_all
-from evaluation.records import read_all
+from evaluation.records import keep, keep_all, read_all
 from evaluation.report import Edition, compose, markdown
 from evaluation.size import FULL
 from ids.errors import IdsError, SourceError, StateError

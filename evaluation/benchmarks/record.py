@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from evaluation.machine import describe
+from evaluation.records import circumstances as describe
 from evaluation.repeated import in_turns
 
 __all__ = ["RESULTS", "describe", "markdown", "measure", "write"]
@@ -32,7 +31,7 @@ def measure(
     Turns spread whatever else the machine does over all of them: a ratio holds where a bare time
     does not. The first contender is the one the others' ratios are relative to.
     """
-    load = os.getloadavg()[0]  # a busy machine hurts most those who use all its cores
+    made = describe()
     times = in_turns(contenders, repetitions, clock)
     first = next(iter(times.values())).best
     return {
@@ -49,7 +48,7 @@ def measure(
             }
             for label, spent in times.items()
         },
-        **describe(load),
+        **made,
     }
 
 

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from evaluation import catalogue
-from evaluation.bars import Pace
 from evaluation.cli import app
+from evaluation.progress import Progress
+from evaluation.step import Step
 from ids.cli.app import invoke
 
 Call = Callable[..., tuple[int, str, str]]
@@ -67,39 +71,61 @@ class Clock:
         return self.now
 
 
+def planned(clock: Clock, *seconds: float) -> tuple[Progress, list[Step]]:
+    told = Progress(clock=clock)
+    steps = [Step(f"rq1-{at}", "", some, lambda _: {}) for at, some in enumerate(seconds)]
+    told.planned([(step, False) for step in steps])
+    return told, steps
+
+
 def test_the_time_left_is_corrected_by_the_steps_that_are_done() -> None:
     clock = Clock()
-    pace = Pace(100.0, clock)
-    assert (pace.of_all, pace.left) == (0.0, 100.0)
-    pace.begin(20.0)
+    told, (first, _) = planned(clock, 20.0, 80.0)
+    assert (told.of_all, told.left) == (0.0, 100.0)
+    told.begun(first)
     clock.now = 10.0
-    assert pace.of_step == 0.5
-    assert pace.left == pytest.approx(90.0)
+    assert told.of_step == 0.5
+    assert told.left == pytest.approx(90.0)
     clock.now = 40.0  # twice as long as was thought
-    assert pace.of_step < 1.0
-    pace.end()
-    assert pace.of_all == 0.2
-    assert pace.left == pytest.approx(160.0)
+    assert told.of_step < 1.0
+    told.ended(first, 40.0, None)
+    assert told.of_all == 0.2
+    assert told.left == pytest.approx(160.0)
 
 
 def test_what_a_step_says_of_itself_goes_before_the_clock() -> None:
-    clock = Clock()
-    pace = Pace(10.0, clock)
-    pace.begin(10.0)
-    pace.say(0.7)
-    assert pace.of_step == 0.7
-    pace.say(0.3)
-    assert pace.of_step == 0.7, "a bar does not go back"
+    told, (only,) = planned(Clock(), 10.0)
+    told.begun(only)
+    told.advanced(0.7)
+    assert told.of_step == 0.7
+    told.advanced(0.3)
+    assert told.of_step == 0.7, "a bar does not go back"
 
 
 def test_a_step_that_was_left_out_says_nothing_of_the_machine() -> None:
-    clock = Clock()
-    pace = Pace(30.0, clock)
-    pace.begin(10.0)
-    pace.end(counts=False)
-    assert pace.left == pytest.approx(20.0)
+    told, (first, _) = planned(Clock(), 10.0, 20.0)
+    told.begun(first)
+    told.ended(first, 0.0, "no trips")
+    assert told.left == pytest.approx(20.0)
 
 
 def test_a_run_with_nothing_to_do_is_done() -> None:
-    assert Pace(0.0).of_all == 1.0
-    assert Pace(0.0).left == 0.0
+    told, _ = planned(Clock())
+    assert (told.of_all, told.left) == (1.0, 0.0)
+
+
+def test_a_terminal_shows_both_bars_and_a_line_for_each_step() -> None:
+    out = io.StringIO()
+    clock = Clock()
+    with Progress(Console(file=out, force_terminal=True, width=100), clock) as told:
+        steps = [Step("rq1-a", "counting", 60.0, lambda _: {})] * 2
+        told.planned([(steps[0], True), (steps[1], False)])
+        told.begun(steps[1])
+        clock.now = 30.0
+        told.refresh()
+        told.ended(steps[1], 30.0, None)
+    said = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", out.getvalue())
+    assert "1 of 2 steps are on record and left alone" in said
+    assert re.search(r"all steps .* 50 %  0:30 left", said)
+    assert re.search(r"counting .* 50 %", said)
+    assert "[2/2] rq1-a: counting, 30.0 s" in said

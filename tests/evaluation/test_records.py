@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from evaluation import records
 from evaluation.chapter import Comparison, Tables
 from evaluation.formatting import bytes_, duration, interval, number, percent, power, times
-from evaluation.keeping import keep, keep_all
+from evaluation.records import keep, keep_all
 from evaluation.repeated import Repeated, in_turns
 from evaluation.step import Row
 from ids.errors import SourceError

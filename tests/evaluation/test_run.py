@@ -9,12 +9,11 @@ import pytest
 
 from evaluation import records
 from evaluation.bench import Bench
-from evaluation.chapter import Chapter, Section
 from evaluation.library import Library
 from evaluation.repeated import Repeated
-from evaluation.running import measure
+from evaluation.run import measure
 from evaluation.size import FULL, QUICK, Size
-from evaluation.step import Findings, Step
+from evaluation.step import Chapter, Findings, Step
 from ids.errors import SourceError
 
 Work = Callable[[Bench], Findings]
@@ -26,7 +25,7 @@ def chapter(**works: Work) -> Chapter:
     def steps(_: Size) -> list[Step]:
         return [Step(f"rq1-{name}", name, 1.0, work) for name, work in works.items()]
 
-    return Chapter("rq1", "Title", "Question?", steps, lambda _: Section())
+    return Chapter("rq1", steps)
 
 
 def library(directory: Path, size: Size = QUICK) -> Library:
@@ -101,9 +100,7 @@ def test_a_directory_holds_runs_of_one_size(tmp_path: Path) -> None:
 
 def test_what_needs_taxi_trips_is_left_out_and_says_why(tmp_path: Path) -> None:
     work = Counted()
-    needy = Chapter(
-        "rq1", "", "", lambda _: [Step("rq1-a", "", 1.0, work, ("nyc",))], lambda _: Section()
-    )
+    needy = Chapter("rq1", lambda _: [Step("rq1-a", "", 1.0, work, ("nyc",))])
     measure([needy], tmp_path, library(tmp_path))
     kept = records.read(tmp_path / "records" / "rq1-a.json")
     assert work.done == 0

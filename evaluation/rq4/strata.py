@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.rq4.window import Window, repeated
+from evaluation.rq4.window import Window
 from ids.estimates import Drawn, Parts, Whole, estimate
 from ids.games import GAMES
+from tests.oracles.moments import repeated
 
 __all__ = ["Beside", "beside_uniform", "size_for"]
 

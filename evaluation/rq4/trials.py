@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.rq4.window import Window, repeated
+from evaluation.rq4.window import Window
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate, paper_bound
 from ids.games import GAMES
 from ids.model.sampling import extremes_of
+from tests.oracles.moments import repeated
 
 __all__ = ["CONFIDENCE", "GAMES_ASKED", "Judged", "Way", "trials"]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ids.games import GAMES, Moments, attribute
 
-__all__ = ["Window", "repeated"]
+__all__ = ["Window"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -83,14 +83,3 @@ class Window:
         for d, slope in enumerate(GAMES[game].slopes(self.moments), 1):
             own += float(slope) * (z**d - self.moments.central[d] / count)
         return np.where(holds, own, 0.0)
-
-
-def repeated(moments: Moments, times: int) -> Moments:
-    """The same window many times, one for each trial."""
-    return Moments(
-        np.full(times, float(moments.players)),
-        np.full(times, float(moments.total)),
-        np.full(times, float(moments.mean)),
-        np.repeat(moments.central.reshape(-1, 1), times, axis=1),
-        np.full(times, float(moments.rest)),
-    )

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from evaluation.rq4.window import repeated
 from ids.errors import ScriptError
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate, paper_bound
 from ids.games import GAMES, Moments, coefficients
@@ -17,6 +16,7 @@ from ids.kernels.bounding import hull, logarithm
 from tests.estimates import twin
 from tests.estimates.windows import Given, Window, moments_of, truth
 from tests.estimates.windows import given as samples_of
+from tests.oracles.moments import repeated
 
 values = st.one_of(st.none(), st.integers(-40, 40).map(lambda n: n / 4), st.just(900.0))
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evaluation.rq4.window import repeated
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate
 from ids.games import GAMES, Game
 from tests.estimates.windows import Window, moments_of, truth
+from tests.oracles.moments import repeated
 
 TRIALS = 2_000
 SIZE = 400

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evaluation.rq4.window import repeated
 from ids.estimates import estimate
 from ids.games import GAMES, Game
 from tests.estimates.windows import Given, Window, given, moments_of, truth
 from tests.oracles import shapley
+from tests.oracles.moments import repeated
 
 NULL = None
 # NULLs, ties, a far value, and members of both kinds

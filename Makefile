@@ -19,8 +19,9 @@ test: $(STAMP)          ## everything that is checked
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q --durations=10
 
-bench: $(STAMP)         ## measure, and write evaluation/benchmarks/results; BENCH=name for one question
-	$(BIN)/python -m evaluation.benchmarks $(BENCH)
+bench: $(STAMP)         ## what README's table is made of, measured anew; QUICK=1 for small sizes
+	rm -rf bench-report/records
+	$(BIN)/python -m evaluation run --bench --out bench-report $(if $(QUICK),--quick)
 
 evaluation: $(STAMP)    ## the paper's evaluation, half an hour; QUICK=1 for five minutes, TAXI=path for trips
 	$(BIN)/python -m evaluation run --out evaluation-report $(if $(QUICK),--quick) $(if $(TAXI),--taxi $(TAXI))

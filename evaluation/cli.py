@@ -36,6 +36,10 @@ _Out = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Where records, figures and report go.")
 ]
 _Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: five minutes on two cores.")]
+_Bench = Annotated[
+    bool,
+    typer.Option("--bench", help="Only what README's table of benchmarks is made of."),
+]
 _Taxi = Annotated[
     list[Path] | None,
     typer.Option(
@@ -60,6 +64,7 @@ def run(
     questions: _Questions = None,
     out: _Out = Path("evaluation-report"),
     quick: _Quick = False,
+    bench: _Bench = False,
     taxi: _Taxi = None,
     zones: ZonesOption = None,
     workloads: _Workloads = None,
@@ -73,13 +78,15 @@ def run(
         from evaluation.catalogue import chapters
         from evaluation.library import Library
         from evaluation.progress import Progress
+        from evaluation.publication import benchmarks, compose, feeding, write
         from evaluation.records import make_directory
-        from evaluation.report import compose, publish
         from evaluation.run import measure
         from evaluation.size import FULL, QUICK
         from ids.workloads.catalogue import ingredients
 
         asked = chapters(questions or ())
+        if bench:
+            asked = feeding(asked)
         trips = ingredients(taxi or [], zones)
         if not trips:
             note("no taxi trips (--taxi): nyc is left out, auction stands in for it where it can")
@@ -94,4 +101,25 @@ def run(
         edition = compose(chapters(), out / "records")
         for claim in edition.failed:
             note(f"no longer true: {claim}")
-        typer.echo(publish(edition, out))
+        if bench:
+            typer.echo(benchmarks(edition.tables))
+        typer.echo(write(edition, out))
+
+
+@app.command()
+def publish(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="The output directory of a full run.")
+    ] = None,
+    debug: DebugOption = False,
+) -> None:
+    """Take over a full run into docs/evaluation, and write docs/evaluation.md and README's table.
+
+    Without DIR everything is written again from the records in docs/evaluation.
+    """
+    with reporting(debug):
+        from evaluation import publication
+        from evaluation.catalogue import chapters
+
+        home = directory or publication.ROOT / "docs" / "evaluation"
+        typer.echo(publication.publish(home / "records", chapters()))

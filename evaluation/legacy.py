@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from evaluation.chapter import Chapter, Section, Tables
 from evaluation.drawing import styled, svg
-from evaluation.report import LONG, Comparison, Part, _beside, _grid, _plain
+from evaluation.report import LONG, Comparison, Part, _beside, grid, plain
 from evaluation.tables import Tables as Asked
 
 __all__ = ["part_of"]
@@ -24,13 +24,13 @@ def part_of(chapter: Chapter, asked: Asked) -> Part:
         }
     compared = [
         Comparison(
-            _plain(one.what),
+            plain(one.what),
             one.paper,
             one.ours,
             "" if one.better == "neither" else one.better,
-            _plain(one.where),
+            plain(one.where),
             one.unit,
-            _plain(one.reason),
+            plain(one.reason),
         )
         for one in section.comparisons
     ]
@@ -41,18 +41,18 @@ def part_of(chapter: Chapter, asked: Asked) -> Part:
 def _blocks(
     chapter: Chapter, section: Section, compared: list[Comparison], figures: dict[str, str]
 ) -> Iterator[str]:
-    yield f"> {_plain(chapter.question)}" if chapter.question else ""
-    yield from map(_plain, section.remarks)
-    yield from _beside(compared)
+    yield f"> {plain(chapter.question)}" if chapter.question else ""
+    yield from map(plain, section.remarks)
+    yield from _beside(compared) if compared else ()
     for figure in chapter.figures:
         if figure.name in figures:
-            yield f"![{_plain(figure.caption)}](figures/{figure.name}.svg)"
-            yield f"*{_plain(figure.caption)}*"
+            yield f"![{plain(figure.caption)}](figures/{figure.name}.svg)"
+            yield f"*{plain(figure.caption)}*"
     for table in section.tables:
-        cells = [[_plain(cell) for cell in row] for row in table.rows]
-        grid = _grid([_plain(name) for name in table.header], cells)
+        cells = [[plain(cell) for cell in row] for row in table.rows]
+        table_ = grid([plain(name) for name in table.header], cells)
         if len(table.rows) > LONG:
-            yield f"<details><summary><b>{_plain(table.title)}</b></summary>"
-            yield from (grid, _plain(table.note), "</details>")
+            yield f"<details><summary><b>{plain(table.title)}</b></summary>"
+            yield from (table_, plain(table.note), "</details>")
         else:
-            yield from (f"**{_plain(table.title)}**", grid, _plain(table.note))
+            yield from (f"**{plain(table.title)}**", table_, plain(table.note))

@@ -62,7 +62,7 @@ class Tables:
         self._duck.create_function("shown", _shown, ["DOUBLE", "VARCHAR"], "VARCHAR")
         self._duck.execute(_MACROS)
         for name, some in self._rows.items():
-            self._load(name, some)
+            self.load(name, some)
 
     def __contains__(self, name: str) -> bool:
         return name in self._rows
@@ -114,7 +114,10 @@ class Tables:
         names = [column[0] for column in asked.description or ()]
         return names, [tuple(map(_value, row)) for row in asked.fetchall()]
 
-    def _load(self, name: str, rows: Sequence[Row]) -> None:
+    def load(self, name: str, rows: Sequence[Row]) -> None:
+        """One more table for queries; none where it has no rows."""
+        if not rows:
+            return
         names = dict.fromkeys(key for row in rows for key in row)
         columns = {key: _column([row.get(key) for row in rows]) for key in names}
         self._duck.register("_loaded", pa.table(columns))

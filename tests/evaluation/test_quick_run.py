@@ -20,7 +20,7 @@ import pytest
 
 from evaluation import records
 from evaluation.catalogue import KEYS, chapters
-from evaluation.report import Edition, compose, markdown
+from evaluation.publication import Edition, compose, markdown
 from evaluation.size import QUICK
 from evaluation.tables import Tables
 from tests.conftest import ROOT

@@ -14,23 +14,12 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from evaluation import records
-from evaluation.benchmarks.evaluation import renew
 from evaluation.drawing import STYLES, canvas, label_lines, plot
+from evaluation.publication import Edition, benchmarks, compose, html, markdown, publish, write
 from evaluation.repeated import Repeated
-from evaluation.report import (
-    Comparison,
-    Edition,
-    Part,
-    Text,
-    compose,
-    fill,
-    html,
-    markdown,
-    publish,
-)
-from evaluation.report import _plain as plain
+from evaluation.report import Comparison, Part, Text, fill, plain
 from evaluation.size import Size
-from evaluation.step import Chapter, Findings, Step
+from evaluation.step import Chapter, Findings, Row, Step
 from evaluation.tables import Tables, Unmeasured
 from ids.errors import SourceError, StateError
 
@@ -374,7 +363,7 @@ def test_all_that_the_report_speaks_of_is_written_and_what_is_stale_goes(tmp_pat
     old = tmp_path / "figures" / "rq3-old.svg"
     old.parent.mkdir()
     old.write_text("old", encoding="utf-8")
-    assert publish(made, tmp_path) == tmp_path / "report.html"
+    assert write(made, tmp_path) == tmp_path / "report.html"
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")} == {
         "records/rq2-ingest.json",
         "records/rq2-latency.json",
@@ -386,7 +375,7 @@ def test_all_that_the_report_speaks_of_is_written_and_what_is_stale_goes(tmp_pat
         "report.html",
     }
     first = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
-    publish(compose(CHAPTERS, tmp_path / "records"), tmp_path)
+    write(compose(CHAPTERS, tmp_path / "records"), tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == first
 
 
@@ -394,13 +383,15 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     made = edition(tmp_path / "records")
     (tmp_path / "tables").write_text("in the way", encoding="utf-8")
     with pytest.raises(SourceError, match=r"cannot write .*tables"):
-        publish(made, tmp_path)
+        write(made, tmp_path)
     assert not (tmp_path / "report.html").exists()
 
 
 def test_a_full_run_is_taken_over_and_what_was_there_before_goes(tmp_path: Path) -> None:
-    run, docs = tmp_path / "run", tmp_path / "docs"
+    run, docs, readme = tmp_path / "run", tmp_path / "docs", tmp_path / "README.md"
     edition(run)
+    marks = ("Numbers:\n<!-- benchmarks:begin -->\n", "<!-- benchmarks:end -->\nThe end.")
+    readme.write_text("old numbers\n".join(marks), encoding="utf-8")
     stale = [
         docs / "evaluation" / name
         for name in ("records/rq2-old.json", "tables/rq2_old.csv", "figures/rq2-old.svg")
@@ -408,9 +399,11 @@ def test_a_full_run_is_taken_over_and_what_was_there_before_goes(tmp_path: Path)
     for path in stale:
         path.parent.mkdir(parents=True)
         path.write_text("old", encoding="utf-8")
-    written = renew(run, docs, CHAPTERS).read_text(encoding="utf-8")
+    written = publish(run, CHAPTERS, tmp_path).read_text(encoding="utf-8")
     assert not any(path.exists() for path in stale)
-    again = renew(docs / "evaluation" / "records", docs, CHAPTERS)
+    kept = "No measurements are kept yet: `make bench` makes them.\n".join(marks)
+    assert readme.read_text(encoding="utf-8") == kept
+    again = publish(docs / "evaluation" / "records", CHAPTERS, tmp_path)
     assert again.read_text(encoding="utf-8") == written
 
 
@@ -419,13 +412,26 @@ def test_a_run_that_is_quick_unfinished_or_belies_the_text_is_refused(
 ) -> None:
     keep_record(tmp_path, "rq2-ingest", FINDINGS["rq2-ingest"])
     with pytest.raises(SourceError, match="lacks 2 of 3 steps: rq2-latency, rq2-real; finish it"):
-        renew(tmp_path, tmp_path / "docs", CHAPTERS)
+        publish(tmp_path, CHAPTERS, tmp_path)
     edition(tmp_path, fingerprint={"size": "quick"})
     with pytest.raises(SourceError, match="holds a quick run"):
-        renew(tmp_path, tmp_path / "docs", CHAPTERS)
+        publish(tmp_path, CHAPTERS, tmp_path)
     edition(tmp_path)
     false = Text("# X\n\n```check Pigs fly\nSELECT false\n```")
     monkeypatch.setattr(Text, "of", lambda _: false)
     with pytest.raises(StateError, match="no longer true: rq2: Pigs fly"):
-        renew(tmp_path, tmp_path / "docs", CHAPTERS)
+        publish(tmp_path, CHAPTERS, tmp_path)
     assert not (tmp_path / "docs").exists()
+
+
+def test_the_benchmarks_that_were_measured_have_a_line_each() -> None:
+    rows: list[Row] = [
+        {"contender": name, "ns_per_tuple": Repeated((ns, 2 * ns))}
+        for name, ns in (("IDS, the slide loop", 5.0), ("Algorithm 1, literally", 30.0))
+    ]
+    tables = Tables({"rq2_algorithm1": rows})
+    tables.load("records", [{"cores": 2, "platform": "Linux", "python": "3.12.1"}])
+    _, rule, line, _, said = benchmarks(tables).splitlines()
+    assert rule == "| --- | ---: | --- | ---: | --- |"
+    assert "| 5 ns | Algorithm 1, literally: 30.0 ns | 6.00 × | [" in line
+    assert "on 2 cores, Linux, Python 3.12.1." in said

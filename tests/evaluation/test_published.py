@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 import pytest
 
-from evaluation.benchmarks.evaluation import DOCS, page
 from evaluation.catalogue import chapters
-from evaluation.report import Edition, compose
+from evaluation.publication import ROOT, Edition, benchmarks, compose, markdown
 
+DOCS = ROOT / "docs"
 RECORDS = DOCS / "evaluation" / "records"
 
 
@@ -20,13 +21,13 @@ def kept() -> Edition:
 
 def test_the_page_in_the_docs_is_what_its_records_say(kept: Edition) -> None:
     written = (DOCS / "evaluation.md").read_text(encoding="utf-8")
-    assert written == page(kept), "run python -m evaluation.benchmarks.evaluation"
+    assert written == markdown(kept, "evaluation/"), "run python -m evaluation publish"
 
 
 def test_the_tables_in_the_docs_are_those_of_its_records(kept: Edition) -> None:
     tables = DOCS / "evaluation" / "tables"
     written = {path.stem: path.read_text(encoding="utf-8") for path in tables.glob("*.csv")}
-    assert written == kept.csv, "run python -m evaluation.benchmarks.evaluation"
+    assert written == kept.csv, "run python -m evaluation publish"
 
 
 def test_the_figures_in_the_docs_are_there_and_are_drawings(kept: Edition) -> None:
@@ -43,3 +44,17 @@ def test_what_is_worse_than_the_papers_says_why(kept: Edition) -> None:
 
 def test_every_record_in_the_docs_is_of_a_step_that_is_still_taken(kept: Edition) -> None:
     assert {path.stem for path in RECORDS.glob("*.json")} == {r["step"] for r in kept.records}
+
+
+def test_the_table_in_the_readme_is_what_the_records_say_and_leads_to_what_measures(
+    kept: Edition,
+) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("<!-- benchmarks:begin -->\n")[2].partition("<!-- benchmarks:end")[0]
+    assert table == benchmarks(kept.tables), "run python -m evaluation publish"
+    for file in re.findall(r"\]\((evaluation/[^)]*)\)", table):
+        assert (ROOT / file).is_file(), file
+
+
+def test_no_claim_of_the_text_is_belied_by_the_records(kept: Edition) -> None:
+    assert not kept.failed

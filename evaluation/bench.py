@@ -13,7 +13,7 @@ import pyarrow.parquet
 from evaluation.library import Library
 from evaluation.size import Size
 from evaluation.subject import SUBJECTS, Subject
-from ids.workloads.manifest import Manifest
+from evaluation.workloads.manifest import Manifest
 
 __all__ = ["Bench"]
 
@@ -52,10 +52,8 @@ class Bench:
         directory = self.library.place(subject.workload)
         texts = [name for name, kind in Manifest.read(directory).schema.items() if kind == "string"]
         pieces = [
-            pa.parquet.read_table(
-                directory / entry.path, columns=subject.columns, read_dictionary=texts
-            )
-            for entry in Manifest.read(directory).events
+            pa.parquet.read_table(directory / path, columns=subject.columns, read_dictionary=texts)
+            for path in Manifest.read(directory).files
         ]
         whole = pa.concat_tables(pieces).unify_dictionaries().combine_chunks()
         if rows is None:

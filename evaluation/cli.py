@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ids.cli.arguments import DebugOption, ZonesOption
+from evaluation.workloads.command import ZonesOption, workload
+from ids.cli.arguments import DebugOption
 from ids.cli.reporting import note, reporting
 
 __all__ = ["app"]
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(workload)
 
 
 @app.callback()
@@ -82,7 +84,7 @@ def run(
         from evaluation.records import make_directory
         from evaluation.run import measure
         from evaluation.size import FULL, QUICK
-        from ids.workloads.catalogue import ingredients
+        from evaluation.workloads import ingredients
 
         asked = chapters(questions or ())
         if bench:

@@ -11,10 +11,9 @@ from evaluation.records import make_directory
 from evaluation.sessions import session
 from evaluation.size import Size
 from evaluation.subject import SUBJECTS
+from evaluation.workloads import Recipe, recipe
+from evaluation.workloads.manifest import Manifest, standing
 from ids.errors import SourceError
-from ids.workloads.catalogue import Recipe, recipe
-from ids.workloads.manifest import Manifest
-from ids.workloads.standing import standing
 
 __all__ = ["Library"]
 
@@ -61,7 +60,7 @@ class Library:
         absent = [w for w in wanted if standing(self._recipes[w], self.place(w)) is None]
         if not absent:
             return
-        from ids.workloads.preparing import prepare
+        from evaluation.workloads.manifest import prepare
 
         with session() as spark:
             for name in absent:
@@ -96,6 +95,6 @@ class Library:
             raise SourceError(f"{workload} cannot be had: {why}")
         made = self._recipes[workload]
         if made.sources:
-            every = "".join(source.sha256 for source in made.sources)
+            every = "".join(made.sources)
             return hashlib.sha256(every.encode()).hexdigest()[:16]
-        return f"{made.known_rows}-{made.seed}-{made.edition}"
+        return f"{made.rows}-{made.seed}-{made.edition}"

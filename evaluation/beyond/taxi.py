@@ -23,7 +23,7 @@ from evaluation.size import Size
 from evaluation.step import Findings, Row, Step
 from evaluation.subject import SUBJECTS
 from evaluation.values import equality, literal, plain, where
-from ids.workloads.manifest import EVENTS
+from evaluation.workloads.manifest import EVENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -206,16 +206,6 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     ),
     "demo on no master": (["demo", "--master", "lcal"], 2, "no Spark master: 'lcal'"),
     "demo into a file": (["demo", "--out", "t.csv"], 1, "t.csv is a file"),
-    "workload on no master": (
-        ["workload", "prepare", "synthetic", "--out", "w", "--master", "lcal"],
-        2,
-        "no Spark master: 'lcal'",
-    ),
-    "unknown workload": (
-        ["workload", "prepare", "sinthetic", "--out", "w"],
-        1,
-        "unknown workload 'sinthetic'; did you mean 'synthetic'?",
-    ),
 }
 
 

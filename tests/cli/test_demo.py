@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import ids.engine
-from ids.cli import story
 from ids.cli.app import invoke
-from ids.cli.story import FEWEST, MOST, Story
-from ids.workloads import synthetic
-from ids.workloads.catalogue import SEED
-from ids.workloads.requests import ENDPOINTS, REGIONS, TIERS
+from ids.demo import SEED, story
+from ids.demo.events import ENDPOINTS, REGIONS, TIERS, events, incident_rows
+from ids.demo.story import FEWEST, MOST, Story
 from tests.cli import recount
 
 PLANTED = "region_eu AND tier_premium"
@@ -35,23 +33,23 @@ def requests(rows: int) -> dict[str, object]:
 
 
 def with_an_incident(rows: int, seed: int) -> dict[str, object]:
-    """Requests as the demo's workload has them, of other random numbers."""
+    """Requests as the demo has them, of other random numbers."""
     rng = np.random.default_rng(seed)
     drawn = {
         name: rng.choice(np.array([*shares], object), rows, p=[*shares.values()])
         for name, shares in (("region", REGIONS), ("tier", TIERS), ("endpoint", ENDPOINTS))
     }
     row = np.arange(rows)
-    first, end = synthetic.incident_rows(rows)
+    first, end = incident_rows(rows)
     slow = (first <= row) & (row < end)
     slow &= (drawn["region"] == "EU-West") & (drawn["tier"] == "premium")
     latency = 40 * np.exp(rng.normal(0, 0.5, rows)) * np.where(slow, 4, 1)
     return {"event_time": (row * 50).astype("M8[ms]"), "latency": latency, **drawn}
 
 
-def blamed(rows: int, events: object) -> list[str]:
+def blamed(rows: int, stream: object) -> list[str]:
     """The candidates by what they account for, as the demo ranks them."""
-    (answer,) = ids.engine.run_script(Story(rows).ranking(), {"server_events": events})
+    (answer,) = ids.engine.run_script(Story(rows).ranking(), {"server_events": stream})
     calm, worst = story.incident(answer.table)
     changes = story.ranked(answer.table, calm, worst)
     assert f"{changes[0].predicate} accounts for it" in story.verdict(
@@ -70,8 +68,8 @@ def test_the_story_blames_the_planted_predicate_however_many_rows(rows: int, see
 
 def test_the_demos_own_events_blame_the_planted_predicate_at_any_size(spark: SparkSession) -> None:
     for rows in (FEWEST, 33_333, 500_000):
-        events = synthetic.events(spark, rows, SEED).orderBy("event_time").toArrow()
-        assert blamed(rows, events)[0] == PLANTED, rows
+        stream = events(spark, rows, SEED, rows).orderBy("event_time").toArrow()
+        assert blamed(rows, stream)[0] == PLANTED, rows
 
 
 @pytest.mark.parametrize("rows", [-1, 0, 1, FEWEST - 1, MOST + 1])
@@ -117,7 +115,6 @@ def test_the_demo_finds_the_planted_predicate_and_can_be_run_again(
         "checkpoint",
         "compositions.parquet",
         "events",
-        "workload",
     ]
 
 

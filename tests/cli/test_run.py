@@ -187,7 +187,7 @@ def test_every_command_has_a_short_help(call: Call, called: str) -> None:
     assert call(*words, "--oops").err.endswith(f"; see {called} --help\n")
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["run", "--help"], ["workload"]])
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["run", "--help"]])
 def test_help_is_help(call: Call, arguments: list[str]) -> None:
     code, out, err = call(*arguments)
     assert (code, err) == (0, "")

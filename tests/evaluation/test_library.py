@@ -11,9 +11,9 @@ from evaluation.bench import Bench
 from evaluation.library import Library
 from evaluation.size import FULL, QUICK
 from evaluation.subject import SUBJECTS
+from evaluation.workloads import recipe
+from evaluation.workloads.manifest import prepare
 from ids.errors import SourceError
-from ids.workloads.catalogue import recipe
-from ids.workloads.preparing import prepare
 
 
 @pytest.fixture(scope="module")

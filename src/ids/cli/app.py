@@ -13,7 +13,6 @@ from ids.cli.ask import ask
 from ids.cli.demo import demo
 from ids.cli.explain import explain
 from ids.cli.run import run
-from ids.cli.workload import workload
 
 __all__ = ["app", "invoke"]
 
@@ -28,7 +27,6 @@ app.command()(run)
 app.command()(ask)
 app.command()(explain)
 app.command()(demo)
-app.add_typer(workload)
 
 
 def _show_version(asked: bool) -> None:
@@ -56,7 +54,7 @@ def invoke(arguments: Sequence[str], app: typer.Typer = app, name: str = "ids") 
     70 a fault of our own · 130 interrupted.
     """
     below, path = _called(arguments, get_command(app), name)
-    # ids, or ids workload, alone: say what there is
+    # ids, or a command with others below it, alone: say what there is
     alone = below and path.removeprefix(name).split() == [*arguments]
     asked = [*arguments, "--help"] if alone else arguments
     try:
@@ -68,7 +66,7 @@ def invoke(arguments: Sequence[str], app: typer.Typer = app, name: str = "ids") 
 
 
 def _called(arguments: Sequence[str], command: Any, name: str) -> tuple[dict[str, Any], str]:
-    """The commands there are below the one that was called, and its name: ``ids workload``."""
+    """The commands there are below the one that was called, and its name: ``ids run``."""
     below, path = _commands(command), name
     for word in arguments:
         if word not in below:

@@ -21,7 +21,6 @@ __all__ = [
     "SchemaOption",
     "ScriptArgument",
     "TableOption",
-    "ZonesOption",
     "check_master",
     "read_pairs",
     "read_schemas",
@@ -74,14 +73,6 @@ MasterOption = Annotated[
 ConfOption = Annotated[
     list[str] | None,
     typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting. May be repeated."),
-]
-ZonesOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--zones",
-        metavar="FILE.csv",
-        help="nyc: the TLC's zone table; by default taxi_zone_lookup.csv beside the trips.",
-    ),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 

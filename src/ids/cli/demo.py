@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow.parquet as pq
@@ -14,8 +13,8 @@ from ids.cli.arguments import DebugOption, MasterOption, OptionError, check_mast
 from ids.cli.following import Screen, follow
 from ids.cli.on_spark import Job, session_for, spark_bar
 from ids.cli.reporting import reporting
-from ids.cli.story import FEWEST, MOST, Story, incident, ranked, ranking_table, verdict
 from ids.cli.terminal import emit_table
+from ids.demo.story import FEWEST, MOST, Story, incident, ranked, ranking_table, verdict
 from ids.sink.target import check_directory
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 _ROWS = 200_000
-_FILES = 10
 
 
 def demo(
@@ -70,19 +68,12 @@ def _check_rows(rows: int) -> None:
 
 def _generated(session: Any, out: Path, rows: int) -> Path:
     """The events as small files, in order; what an earlier run has left is taken as it is."""
-    from ids.workloads.catalogue import recipe
-    from ids.workloads.preparing import prepare
-    from ids.workloads.replay import Replay
+    from ids.demo.events import generate
 
     out.mkdir(parents=True, exist_ok=True)
-    events, hidden = out / "events", out / ".events"
     with spark_bar(session):
-        prepare(session, recipe("synthetic", rows=rows), out / "workload")
-        if not events.exists():
-            rmtree(hidden, ignore_errors=True)
-            Replay(out / "workload", rows // _FILES).write_files(hidden)
-            hidden.rename(events)
-    return events
+        generate(session, rows, out / "events")
+    return out / "events"
 
 
 def _stream(session: Any, story: Story, events: Path, out: Path, console: Console) -> None:

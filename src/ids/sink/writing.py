@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -17,7 +18,16 @@ from ids.errors import SourceError
 from ids.sink.jsonl import write_jsonl
 from ids.sink.target import SUCCESS, Format, Target, descriptor, resolve
 
-__all__ = ["faults_named", "opened", "stream_csv", "together", "whole", "write", "write_stream"]
+__all__ = [
+    "faults_named",
+    "opened",
+    "stream_csv",
+    "together",
+    "whole",
+    "whole_directory",
+    "write",
+    "write_stream",
+]
 
 
 def write(table: pa.Table, target: str | Path, format_: Format | None = None) -> int:
@@ -112,6 +122,23 @@ def whole(file: Path) -> Iterator[BinaryIO]:
     finally:
         hidden.unlink(missing_ok=True)
     _sync_directory(file.parent)
+
+
+@contextmanager
+def whole_directory(directory: Path) -> Iterator[Path]:
+    """A hidden directory that gets the name of ``directory`` when the block ends well, else goes.
+
+    ``directory`` is new, or empty.
+    """
+    hidden = _hidden(directory)
+    try:
+        with faults_named(directory):
+            hidden.mkdir(parents=True)
+            yield hidden
+            hidden.rename(directory)
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+    _sync_directory(directory.parent)
 
 
 def _hidden(file: Path) -> Path:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ids.cli.terminal import cells
 from ids.model.scale import MAX_ROWS
 
 __all__ = ["FEWEST", "MOST", "Change", "Story", "incident", "ranked", "ranking_table", "verdict"]
@@ -145,9 +144,9 @@ def ranking_table(changes: list[Change]) -> pa.Table:
 def verdict(table: pa.Table, calm: int, worst: int, changes: list[Change]) -> str:
     """One paragraph: the predicate that accounts for the change, and by how much."""
     average, variance = _numbers(table, "average"), _numbers(table, "variance")
-    emits = cells(table.column("emit_at"))
-    same_day = emits[calm][:10] == emits[worst][:10]
-    begin, end = (emits[i][11 if same_day else 0 : 19] for i in (calm, worst))
+    begin, end = (str(table.column("emit_at")[i].as_py())[:19] for i in (calm, worst))
+    if begin[:10] == end[:10]:  # the same day
+        begin, end = begin[11:], end[11:]
     first, second = changes[:2]
     part = first.rows / _numbers(table, "n")[worst]
     return (

@@ -16,7 +16,6 @@ import ids
 from evaluation.bench import Bench
 from evaluation.beyond.digest import digest
 from evaluation.beyond.stretches import NAMES
-from evaluation.recount import Recount
 from evaluation.repeated import in_turns
 from evaluation.sessions import CORES, session
 from evaluation.size import Size
@@ -24,6 +23,7 @@ from evaluation.step import Findings, Row, Step
 from evaluation.subject import SUBJECTS
 from evaluation.values import equality, literal, plain, where
 from evaluation.workloads.manifest import EVENTS
+from tests.oracles.stretches import Stretches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,7 +139,7 @@ def _exact(trips: pa.Table, end: datetime) -> dict[str, Any]:
     )
     inside = {name: where(plain(window["borough"]), name) for name in _BOROUGHS}
     inside[_ELSEWHERE] = ~np.logical_or.reduce(list(inside.values()))
-    truth, rows = Recount(window["fare_amount"].to_numpy(), inside), window.num_rows
+    truth, rows = Stretches(window["fare_amount"].to_numpy(), inside), window.num_rows
     return {
         "average": truth.aggregate("AVG", 0, rows),
         "variance": truth.aggregate("VAR_POP", 0, rows),

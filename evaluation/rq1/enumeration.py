@@ -1,87 +1,115 @@
-"""The definition of the Shapley value, by enumeration of all 2^N coalitions, in whole numbers.
-
-Slow and obvious: it knows the games' definitions and nothing of closed forms. Whatever it says is
-exact, so an answer of the engine can be held to it to the last bit.
-"""
+"""The engine's answers beside the definition: every coalition of windows of up to 12 rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
-from math import factorial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evaluation.recount import whole_numbers
+import ids
+from evaluation.bench import Bench
+from evaluation.step import Findings, Row
+from tests.oracles.shapley import GAMES, shapley_values
 
-__all__ = ["GAMES", "shapley_values", "worth"]
+__all__ = ["KINDS", "Window", "answers", "compared", "enumerated", "off", "windows", "worst"]
 
-GAMES = ("SUM", "COUNT", "AVG", "VAR_POP", "VAR_SAMP", "M3", "M4")
-_DEGREE = {"SUM": 1, "COUNT": 0, "AVG": 1, "VAR_POP": 2, "VAR_SAMP": 2, "M3": 3, "M4": 4}
+Array = npt.NDArray[Any]
 
-Objects = npt.NDArray[np.object_]  # Python's own whole numbers, which do not overflow
-Masks = npt.NDArray[np.bool_]
+# What a window's values are like; offset is the stress workload's.
+KINDS: dict[str, Callable[[np.random.Generator, int], Array]] = {
+    "lognormal": lambda rng, n: rng.lognormal(3.0, 0.5, n),
+    "both signs": lambda rng, n: rng.normal(0.0, 10.0, n),
+    "negative": lambda rng, n: -rng.lognormal(2.0, 1.0, n),
+    "whole": lambda rng, n: rng.integers(0, 20, n).astype(float),
+    "ties": lambda rng, n: rng.choice([0.1, 0.7, 12.3], n),
+    "zeros": lambda rng, n: rng.lognormal(3.0, 0.5, n) * (rng.random(n) < 0.3),
+    "tiny": lambda rng, n: 1e-9 * rng.lognormal(0.0, 1.0, n),
+    "offset": lambda rng, n: 1e9 + 1e-3 * rng.standard_normal(n),
+}
 
 
-def shapley_values(game: str, ys: Sequence[float]) -> list[Fraction]:
-    """Every row's Shapley value. O(N · 2^N); N = 12 takes some 50 ms.
+class Window(NamedTuple):
+    """Rows inside, in a random order by ``rank``, and rows before them that must leave no trace."""
 
-    φ_i = Σ over S without i of |S|!·(N−|S|−1)!/N! · (v(S ∪ i) − v(S))
+    kind: str
+    values: Array
+    rank: Array
+    before: Array
+
+
+def enumerated(bench: Bench) -> Findings:
+    """The worst of every game and kind of values."""
+    rows: list[Row] = []
+    drawn = list(windows(bench.rng("rq1-enumeration"), bench.size.of(quick=1, full=5)))
+    for done, window in enumerate(drawn, start=1):
+        rows += compared(window)
+        bench.said(done / len(drawn))
+    return {"rq1_enumeration": worst(rows, "game", "kind")}
+
+
+def windows(rng: np.random.Generator, times: int) -> Iterator[Window]:
+    """So many windows of every kind and every N from 0 to 12."""
+    for _ in range(times):
+        for kind, draw in KINDS.items():
+            for n in range(13):
+                yield Window(kind, draw(rng, n), rng.permutation(n), draw(rng, max(n, 3)))
+
+
+def compared(window: Window) -> Iterator[Row]:
+    """A case is a predicate: one of every size m = 0 … N, the rows of ``rank < m``."""
+    given, order, n = answers(window), np.argsort(window.rank), len(window.values)
+    for game in GAMES:
+        phi = shapley_values(game, window.values.tolist())
+        whole = sum(phi, Fraction(0))
+        for m in range(n + 1):
+            share = Fraction(m, n or 1) * whole
+            lift = sum((phi[row] for row in order[:m]), Fraction(0)) - share
+            absolute, relative, units = off(given[game, m], share, lift, whole)
+            errors = {"abs_err": absolute, "rel_err": relative, "units": units}
+            yield {"game": game, "kind": window.kind, "cases": True, **errors}
+
+
+def answers(window: Window) -> dict[tuple[str, int], float]:
+    """The engine's attribution by game and size of the predicate, after others came and went."""
+    n = len(window.values)
+    engine = ids.Engine(window=ids.CountWindow(n) if n else ids.Changelog(), value="y", degree=4)
+    for m in range(n + 1):
+        engine.register(f"p{m}", f"rank < {m}")
+    before = {"rank": np.arange(len(window.before)) % (n + 1), "y": window.before}
+    if n:
+        engine.ingest(before)
+        engine.ingest({"rank": window.rank, "y": window.values})
+    else:
+        engine.apply(inserts=before)
+        engine.apply(deletes=before)
+    assert engine.rows == n
+    return {(g, m): engine.attribute(g, f"p{m}").value for g in GAMES for m in range(n + 1)}
+
+
+def off(
+    given: float, share: Fraction, lift: Fraction, whole: Fraction
+) -> tuple[float, float, float]:
+    """How far an answer is from its exact parts.
+
+    In its own unit; relative to the exact value, or where that is 0, to the aggregate; and in
+    units of 2⁻⁵³·(|share| + |lift|), free of how much the two cancel.
     """
-    N = len(ys)
-    scale, whole = whole_numbers(ys)
-    coalitions = np.arange(1 << N)
-    member = (coalitions[:, None] >> np.arange(N) & 1).astype(bool)
-    size = member.sum(axis=1)
-    numerator = _numerators(game, member, whole)
-    values = [Fraction(0)] * N
-    for s in range(N):
-        chance = Fraction(factorial(s) * factorial(N - s - 1), factorial(N))
-        of_size = coalitions[size == s]
-        for i in range(N):
-            without = of_size[~member[of_size, i]]
-            joined = Fraction(numerator[without | 1 << i].sum(), _denominator(game, s + 1))
-            before = Fraction(numerator[without].sum(), _denominator(game, s))
-            values[i] += chance * (joined - before)
-    return [value / scale ** _DEGREE[game] for value in values]
+    error = abs(Fraction(given) - share - lift)
+    unit = (abs(share) + abs(lift)) / 2**53
+    relative = error / (abs(share + lift) or abs(whole) or 1)
+    return float(error), float(relative), float(error / (unit or 1))
 
 
-def worth(game: str, ys: Sequence[float]) -> Fraction:
-    """v(W): the aggregate of all rows, 0 of none."""
-    if not ys:
-        return Fraction(0)
-    scale, whole = whole_numbers(ys)
-    everyone = np.ones((1, len(ys)), bool)
-    numerator: int = _numerators(game, everyone, whole)[0]
-    return Fraction(numerator, _denominator(game, len(ys)) * int(scale ** _DEGREE[game]))
-
-
-def _numerators(game: str, member: Masks, whole: Sequence[int]) -> Objects:
-    """The worth of every coalition, times the denominator of its size."""
-    y = np.array(whole, dtype=object)
-    size: Objects = np.array([int(s) for s in member.sum(axis=1)], dtype=object)
-    if game == "COUNT":
-        return size
-    total: Objects = np.where(member, y, 0).sum(axis=1)
-    if game in ("SUM", "AVG"):
-        return total
-    # Σ (y − mean)^d times s^d: every term is a whole number.
-    deviation: Any = np.where(member, size[:, None] * y - total[:, None], 0)
-    powers: Objects = (deviation ** _DEGREE[game]).sum(axis=1)
-    return powers
-
-
-def _denominator(game: str, s: int) -> int:
-    """What the numerators of coalitions of s rows are to be divided by; of the empty one, 1."""
-    found = {
-        "SUM": 1,
-        "COUNT": 1,
-        "AVG": s,
-        "VAR_POP": s**2 * s,
-        "VAR_SAMP": s**2 * (s - 1),
-        "M3": s**3 * s,
-        "M4": s**4 * s,
-    }[game]
-    return max(found, 1)  # v(∅) = 0, and so is the sample variance of one row
+def worst(rows: Iterable[Row], *by: str) -> list[dict[str, Any]]:
+    """A row for each group: the largest of a number, how many times of what is true or false."""
+    groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        group = groups.setdefault(tuple(row[name] for name in by), {})
+        for name, value in row.items():
+            counted = isinstance(value, bool)
+            found: Any = group.get(name, 0 if counted else value)
+            group[name] = found + value if counted else max(found, value)
+    return list(groups.values())

@@ -1,0 +1,216 @@
+"""Streams replayed by deltas: the engine and ``ids.sql`` beside recomputation and the truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import ids
+from evaluation.bench import Bench
+from evaluation.engines import filled, registered, registering
+from evaluation.rq1.enumeration import off, worst
+from evaluation.step import Findings, Row
+from evaluation.subject import Subject
+from evaluation.values import equality, frequent, plain, where
+from tests.oracles.shapley import CLOSED, GAMES
+from tests.oracles.stretches import Stretches
+
+__all__ = ["ASKED", "ATOMS", "NAMES", "WINDOW", "Watched", "ask", "batches", "checked", "emits",
+           "restored", "slides", "watched"]  # fmt: skip
+
+WINDOW = 10_000
+NAMES = ("p1", "p2", "p3", "p4")
+ASKED = (*NAMES, "p1 AND p3", "p2 OR NOT p4")
+# TRUE or not, for each of the four: a partition of the rows, NULL or no NULL.
+ATOMS = tuple(
+    " AND ".join(f"{name} IS {truth}" for name, truth in zip(NAMES, signature, strict=True))
+    for signature in product(("TRUE", "NOT TRUE"), repeat=len(NAMES))
+)
+
+Answers = dict[tuple[str, str], float]  # an attribution by game and predicate
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Rows of a workload, and four predicates of them.
+
+    conditions  the predicates, as they are registered
+    holds       on which rows each that is asked holds: by pyarrow, none of it ours
+    """
+
+    rows: pa.Table
+    value: str
+    conditions: Mapping[str, str]
+    holds: Mapping[str, npt.NDArray[np.bool_]]
+
+    @cached_property
+    def truth(self) -> Stretches:
+        """Every window's attributions without a rounding."""
+        return Stretches(self.rows[self.value].to_numpy().astype(float), self.holds)
+
+    def engine(self, window: int = WINDOW) -> ids.Engine:
+        """An engine without rows that has the four registered."""
+        made = ids.Engine(window=ids.CountWindow(window), value=self.value, degree=4)
+        return registered(made, self.conditions)
+
+    def filled(self, last: int) -> ids.Engine:
+        """An engine that was given the window's rows up to this one at once."""
+        return filled(self.engine(), self.rows.slice(last - WINDOW, WINDOW), WINDOW)
+
+    def off(self, given: float, game: str, predicate: str, last: int) -> Row:
+        """How far an answer about the window up to this row is from the truth."""
+        share, lift = self.truth.parts(game, predicate, last - WINDOW, last)
+        whole = self.truth.aggregate(game, last - WINDOW, last)
+        _, relative, units = off(given, share, lift, whole)
+        return {"exact": relative, "units": units}
+
+
+def watched(bench: Bench, subject: Subject, rows: int) -> Watched:
+    """The first rows of a workload; the predicates are its attributes' most frequent values.
+
+    Two of the first attribute, which exclude each other, and one of each of the others.
+    """
+    table = bench.events(subject, rows)
+    pairs = [
+        (column, value)
+        for column, count in zip(subject.attributes, (2, 1, 1), strict=True)
+        for value, _ in frequent(table, column)[:count]
+    ]
+    p1, p2, p3, p4 = (where(plain(table[column]), value) for column, value in pairs)
+    known = pc.is_valid(table[subject.attributes[-1]]).to_numpy()
+    holds = zip(ASKED, (p1, p2, p3, p4, p1 & p3, p2 | (known & ~p4)), strict=True)
+    conditions = {name: equality(*pair) for name, pair in zip(NAMES, pairs, strict=True)}
+    return Watched(table, subject.value, conditions, dict(holds))
+
+
+def ask(engine: ids.Engine, games: tuple[str, ...], predicates: tuple[str, ...]) -> Answers:
+    """Every game of every predicate."""
+    return {(g, p): engine.attribute(g, p).value for g, p in product(games, predicates)}
+
+
+def slides(bench: Bench, subject: Subject) -> Findings:
+    """A workload's replay: check points all along, a checkpoint in the middle, the end."""
+    count = bench.size.of(quick=5_000, full=300_000)
+    watch = watched(bench, subject, WINDOW + count)
+    engine, kept = watch.filled(WINDOW), bench.scratch / "half.ids"
+    rows: list[Row] = []
+    step = count // bench.size.of(quick=25, full=120)
+    half, due, checks = 0, WINDOW, 0
+    for first, last in batches(bench, count):
+        engine.ingest(watch.rows.slice(first, last - first))
+        if last >= due or last == WINDOW + count:
+            rows += checked(watch, engine, last)
+            checks, due = checks + 1, due + step
+            bench.said((last - WINDOW) / count)
+        if not half and last >= WINDOW + count // 2:
+            engine.checkpoint(kept)
+            half = last
+    ended, again = ask(engine, GAMES, ASKED), restored(kept, watch.rows.slice(half))
+    facts: Row = {"workload": subject.workload, "slides": count, "checks": checks}
+    survived: Row = {
+        "restored_at": half - WINDOW,
+        "answers": len(ended),
+        "differing": sum(value.hex() != again[key].hex() for key, value in ended.items()),
+        "atoms": sum(engine.attribute("COUNT", atom).value > 0 for atom in ATOMS),
+    }
+    deltas = [{**facts, **row} for row in worst(rows, "game")]
+    return {"rq1_deltas": deltas, "rq1_restored": [{**facts, **survived}]}
+
+
+def batches(bench: Bench, count: int) -> Iterator[tuple[int, int]]:
+    """From row to row: single rows, small batches and large ones, in a random order."""
+    rng = bench.rng("rq1-batches")
+    first, end = WINDOW, WINDOW + count
+    while first < end:
+        last = min(first + int(rng.choice((1, 1, 2, 5, 10, 50, 100, 200))), end)
+        yield first, last
+        first = last
+
+
+def checked(watch: Watched, engine: ids.Engine, last: int) -> Iterator[Row]:
+    """An engine kept by deltas beside one that was given the window's rows at once.
+
+    And Efficiency: Σ over the atoms beside the aggregate, by them and by the engine's own probe.
+    """
+    wanted = ask(watch.filled(last), GAMES, ASKED)
+    for (game, predicate), kept in ask(engine, GAMES, ASKED).items():
+        exact = watch.off(kept, game, predicate, last) if game in CLOSED else {}
+        yield {"game": game, **_beside(kept, wanted[game, predicate]), **exact}
+    for game in GAMES:
+        whole = engine.aggregate(game) or 0.0
+        attributed = math.fsum(engine.attribute(game, atom).value for atom in ATOMS)
+        probe = _apart(whole + engine.residual(game), whole)
+        yield {"game": game, "residual": _apart(attributed, whole), "probe": probe}
+
+
+def _beside(kept: float, wanted: float) -> Row:
+    differing = kept.hex() != wanted.hex()
+    return {"questions": True, "differing": differing, "delta": _apart(kept, wanted)}
+
+
+def _apart(given: float, wanted: float) -> float:
+    return abs(given - wanted) / (abs(wanted) or 1.0)
+
+
+def restored(checkpoint: Path, rows: pa.Table) -> Answers:
+    """The answers of an engine restored in a process of its own, after the remaining rows."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_go_on, checkpoint, rows).result()
+
+
+def _go_on(checkpoint: Path, rows: pa.Table) -> Answers:
+    # in larger batches than before the checkpoint: that must not change a bit either
+    return ask(filled(ids.Engine.restore(checkpoint), rows, 1_000), GAMES, ASKED)
+
+
+def emits(bench: Bench, subject: Subject) -> Findings:
+    """Every slide's emit by ``ids.sql``; bits against a filled engine, values against the truth."""
+    count = bench.size.of(quick=5_000, full=300_000)
+    watch = watched(bench, subject, WINDOW + count)
+    given = ids.sql(_script(watch), events=watch.rows)
+    bench.said(0.6)
+    columns = {(g, p): given[f"{g}_{p}"].to_numpy() for g, p in product(CLOSED, NAMES)}
+    rows: list[Row] = []
+    for last in _spread(count, bench.size.of(quick=20, full=120)):
+        for asked, wanted in ask(watch.filled(last), CLOSED, NAMES).items():
+            rows.append({"game": asked[0], **_beside(float(columns[asked][last - 1]), wanted)})
+    bench.said(0.8)
+    for (game, name), column in columns.items():
+        rows += (
+            {"game": game, **watch.off(float(column[last - 1]), game, name, last)}
+            for last in _spread(count, bench.size.of(quick=100, full=2_000))
+        )
+        # what all SHAPLEY_DELTAs miss of the last attribution, relative to the largest there was
+        missed = abs(math.fsum(given[f"{game}_{name}_delta"].to_numpy()) - column[-1])
+        rows.append({"game": game, "telescoped": float(missed / (np.abs(column).max() or 1.0))})
+    facts: Row = {"workload": subject.workload, "slides": count, "emits": given.num_rows}
+    return {"rq1_emits": [{**facts, **row} for row in worst(rows, "game")]}
+
+
+def _script(watch: Watched) -> str:
+    """Attribution and SHAPLEY_DELTA of every game and predicate, at every row."""
+    items = ",\n".join(
+        f"SHAPLEY_ATTRIBUTE({game}({watch.value}), {name}) AS {game}_{name},\n"
+        f"SHAPLEY_DELTA({game}({watch.value}), {name}) AS {game}_{name}_delta"
+        for game, name in product(CLOSED, NAMES)
+    )
+    frame = f"ORDER BY event_time ROWS {WINDOW} PRECEDING SLIDE 1 ROWS"
+    predicates = registering(watch.conditions, "events")
+    return f"{predicates}\nSELECT {items}\nFROM events WINDOW w AS ({frame}) EMIT CHANGES"
+
+
+def _spread(count: int, times: int) -> list[int]:
+    """So many ends of full windows, evenly from the first to the last."""
+    found = np.linspace(WINDOW, WINDOW + count, min(times, count + 1))
+    return sorted({round(each) for each in found.tolist()})

@@ -2,20 +2,85 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from evaluation.library import Library
+from evaluation.records import make_directory
+from evaluation.sessions import session
 from evaluation.size import Size
 from evaluation.subject import SUBJECTS, Subject
-from evaluation.workloads.manifest import Manifest
+from evaluation.workloads import Recipe, recipe
+from evaluation.workloads.manifest import Manifest, standing
+from ids.errors import SourceError
 
-__all__ = ["Bench"]
+__all__ = ["Bench", "Library"]
+
+
+class Library:
+    """The workloads of a run: made by Spark jobs once, found again by their manifests.
+
+    directory  where they are kept; runs may share one
+    trips      the TLC's trip files and, last, the zone table; without them there is no nyc, and
+               of them a quick run takes the first month
+    """
+
+    def __init__(self, directory: Path, size: Size, trips: tuple[Path, ...] = ()) -> None:
+        self.directory, self.size = directory, size
+        self.trips = trips if size.of(quick=False, full=True) else trips[:1] + trips[-1:]
+        self.recipe = cache(self._recipe)  # hashes the trips
+
+    def missing(self, workload: str) -> str | None:
+        """Why a workload cannot be had; None if it can."""
+        if workload == "nyc" and not self.trips:
+            return "no taxi trips were given; name the TLC's files with --taxi"
+        return None
+
+    def named(self, workload: str) -> str:
+        """The workload itself; for ``real`` nyc, or where no trips were given, auction."""
+        if workload != "real":
+            return workload
+        return "auction" if self.missing("nyc") else "nyc"
+
+    def place(self, workload: str) -> Path:
+        """Where a workload lies, or will: another recipe, another place."""
+        told = hashlib.sha256(repr(self.recipe(workload)).encode()).hexdigest()
+        return self.directory / f"{workload}-{told[:16]}"
+
+    def seal(self, workload: str) -> str:
+        """The hash of what lies there: another workload, another record."""
+        return Manifest.read(self.place(workload)).sha256
+
+    def prepare(
+        self, workloads: Iterable[str], begun: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Make those that are not there yet, in one Spark session; the others are checked."""
+        wanted = [name for name in workloads if self.missing(name) is None]
+        if wanted:
+            make_directory(self.directory)
+        absent = [name for name in wanted if standing(self.recipe(name), self.place(name)) is None]
+        if not absent:
+            return
+        from evaluation.workloads.manifest import prepare
+
+        with session() as spark:
+            for name in absent:
+                begun(name)
+                files = self.trips if name == "nyc" else ()
+                prepare(spark, self.recipe(name), self.place(name), files)
+
+    def _recipe(self, workload: str) -> Recipe:
+        if why := self.missing(workload):
+            raise SourceError(f"{workload} cannot be had: {why}")
+        if workload == "nyc":
+            return recipe("nyc", files=self.trips)
+        return recipe(workload, rows=self.size.of(quick=SUBJECTS[workload].quick_rows, full=None))
 
 
 class Bench:
@@ -34,10 +99,7 @@ class Bench:
         scratch: Path,
         said: Callable[[float], None] = lambda _: None,
     ) -> None:
-        self.size = size
-        self.library = library
-        self.scratch = scratch
-        self.said = said
+        self.size, self.library, self.scratch, self.said = size, library, scratch, said
 
     @property
     def real(self) -> Subject:
@@ -50,31 +112,26 @@ class Bench:
         A stream shorter than ``rows`` is repeated from its beginning, its times set forth.
         """
         directory = self.library.place(subject.workload)
-        texts = [name for name, kind in Manifest.read(directory).schema.items() if kind == "string"]
+        manifest = Manifest.read(directory)
+        texts = [name for name, kind in manifest.schema.items() if kind == "string"]
         pieces = [
             pa.parquet.read_table(directory / path, columns=subject.columns, read_dictionary=texts)
-            for path in Manifest.read(directory).files
+            for path in manifest.files
         ]
         whole = pa.concat_tables(pieces).unify_dictionaries().combine_chunks()
         if rows is None:
             return whole.slice(first)
-        return _repeated(whole, first + rows).slice(first)
+        times = whole["event_time"].to_numpy()
+        later = [
+            whole.set_column(
+                whole.column_names.index("event_time"),
+                "event_time",
+                pa.array(times + again * (times[-1] - times[0]), whole["event_time"].type),
+            )
+            for again in range(-(-(first + rows) // whole.num_rows))
+        ]
+        return pa.concat_tables(later).slice(first, rows).combine_chunks()
 
     def rng(self, name: str) -> np.random.Generator:
         """Random numbers that depend on the name alone."""
         return np.random.default_rng(zlib.crc32(name.encode()))
-
-
-def _repeated(whole: pa.Table, rows: int) -> pa.Table:
-    if rows <= whole.num_rows:
-        return whole.slice(0, rows)
-    times = whole["event_time"]
-    column = times.to_numpy()
-    span = column[-1] - column[0]
-    copies = -(-rows // whole.num_rows)
-    at = whole.column_names.index("event_time")
-    later = [
-        whole.set_column(at, "event_time", pa.array(column + k * span, times.type))
-        for k in range(copies)
-    ]
-    return pa.concat_tables(later).slice(0, rows).combine_chunks()

@@ -1,4 +1,4 @@
-"""``python -m evaluation run``: the paper's evaluation, run again on this machine."""
+"""``python -m evaluation``: the paper's evaluation, run again on this machine."""
 
 from __future__ import annotations
 
@@ -22,54 +22,31 @@ app = typer.Typer(
 )
 app.add_typer(workload)
 
-
-@app.callback()
-def evaluation() -> None:
-    """The paper's evaluation, and the benchmarks."""
-
-
-_Questions = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[rq1 … rq6 beyond]", help="Which research questions; all of them without."
-    ),
-]
-_Out = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="Where records, figures and report go.")
-]
-_Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: five minutes on two cores.")]
-_Bench = Annotated[
-    bool,
-    typer.Option("--bench", help="Only what README's table of benchmarks is made of."),
-]
-_Taxi = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--taxi",
-        metavar="PATH",
-        help="Trips for the nyc workload: a TLC Parquet file, yellow or green, or a directory "
-        "of them. May be given several times.",
-    ),
-]
-_Workloads = Annotated[
-    Path | None,
-    typer.Option(
-        "--workloads",
-        metavar="DIR",
-        help="Where prepared workloads are kept; by default in the output directory.",
-    ),
-]
+_QUESTIONS = typer.Argument(metavar="[rq1 … rq6 beyond]", help="Research questions; all without.")
+_OUT = typer.Option("--out", metavar="DIR", help="Where records, figures and report go.")
+_QUICK = typer.Option("--quick", help="Small sizes: minutes on two cores.")
+_BENCH = typer.Option("--bench", help="Only what README's table of benchmarks is made of.")
+_TAXI = typer.Option(
+    "--taxi",
+    metavar="PATH",
+    help="Trips for the nyc workload: a TLC Parquet file, yellow or green, or a directory of them. "
+    "May be given several times.",
+)
+_WORKLOADS = typer.Option(
+    "--workloads", metavar="DIR", help="Where prepared workloads are kept; DIR/workloads without."
+)
+_RUN = typer.Argument(metavar="[DIR]", help="The output directory of a full run.")
 
 
 @app.command()
 def run(
-    questions: _Questions = None,
-    out: _Out = Path("evaluation-report"),
-    quick: _Quick = False,
-    bench: _Bench = False,
-    taxi: _Taxi = None,
+    questions: Annotated[list[str] | None, _QUESTIONS] = None,
+    out: Annotated[Path, _OUT] = Path("evaluation-report"),
+    quick: Annotated[bool, _QUICK] = False,
+    bench: Annotated[bool, _BENCH] = False,
+    taxi: Annotated[list[Path] | None, _TAXI] = None,
     zones: ZonesOption = None,
-    workloads: _Workloads = None,
+    workloads: Annotated[Path | None, _WORKLOADS] = None,
     debug: DebugOption = False,
 ) -> None:
     """Run the paper's evaluation again, and write a report that puts its numbers beside ours.
@@ -77,8 +54,8 @@ def run(
     What is on record in DIR is not measured again: a run that was stopped goes on where it was.
     """
     with reporting(debug):
+        from evaluation.bench import Library
         from evaluation.catalogue import chapters
-        from evaluation.library import Library
         from evaluation.progress import Progress
         from evaluation.publication import benchmarks, compose, feeding, write
         from evaluation.records import make_directory
@@ -87,8 +64,6 @@ def run(
         from evaluation.workloads import ingredients
 
         asked = chapters(questions or ())
-        if bench:
-            asked = feeding(asked)
         trips = ingredients(taxi or [], zones)
         if not trips:
             note("no taxi trips (--taxi): nyc is left out, auction stands in for it where it can")
@@ -96,25 +71,20 @@ def run(
         library = Library(workloads or out / "workloads", QUICK if quick else FULL, trips)
         try:
             with Progress(Console(stderr=True)) as progress:
-                measure(asked, out, library, progress)
+                measure(feeding(asked) if bench else asked, out, library, progress)
         except KeyboardInterrupt:
             note(f"what is done is kept in {out}; the same command goes on from there")
             raise
         edition = compose(chapters(), out / "records")
         for claim in edition.failed:
-            note(f"no longer true: {claim}")
+            note(f"not borne out by this run: {claim}")
         if bench:
             typer.echo(benchmarks(edition.tables))
         typer.echo(write(edition, out))
 
 
 @app.command()
-def publish(
-    directory: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="The output directory of a full run.")
-    ] = None,
-    debug: DebugOption = False,
-) -> None:
+def publish(directory: Annotated[Path | None, _RUN] = None, debug: DebugOption = False) -> None:
     """Take over a full run into docs/evaluation, and write docs/evaluation.md and README's table.
 
     Without DIR everything is written again from the records in docs/evaluation.

@@ -12,8 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from evaluation import records
-from evaluation.bench import Bench
-from evaluation.library import Library
+from evaluation.bench import Bench, Library
 from evaluation.progress import Progress
 from evaluation.step import Findings, Step
 from evaluation.subject import SUBJECTS
@@ -55,7 +54,7 @@ def _take(step: Step, out: Path, library: Library, told: Progress) -> None:
         "step": step.name,
         "fingerprint": _fingerprint(step, library),
         "skipped": missing,
-        "trips": library.months if "nyc" in step.needs else [],
+        "trips": [path.name for path in library.trips[:-1]] if "nyc" in step.needs else [],
         **records.circumstances(),
     }
     begun = perf_counter()

@@ -10,13 +10,12 @@ import pytest
 
 import ids
 from evaluation import records
-from evaluation.bench import Bench
+from evaluation.bench import Bench, Library
 from evaluation.beyond import fanout
 from evaluation.beyond.fanout.measuring import Divided
 from evaluation.beyond.fanout.schemas import SCHEMAS, signatures
 from evaluation.chapter import Tables
 from evaluation.drawing import styled, svg
-from evaluation.library import Library
 from evaluation.repeated import Repeated
 from evaluation.size import QUICK
 from evaluation.step import Row

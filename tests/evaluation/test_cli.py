@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typer.main import get_command
 
 from evaluation import catalogue
 from evaluation.cli import app
 from evaluation.progress import Progress
 from evaluation.step import Step
 from ids.cli.app import invoke
+from tests.conftest import ROOT
+from tests.house.test_documented import options
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -59,6 +62,14 @@ def test_trips_that_are_not_there_are_refused(call: Call, tmp_path: Path) -> Non
     code, _, err = call("run", "--out", tmp_path / "out", "--taxi", tmp_path / "none.parquet")
     assert code == 1
     assert "none.parquet" in err
+
+
+def test_every_option_is_documented() -> None:
+    text = (ROOT / "evaluation" / "README.md").read_text(encoding="utf-8")
+    known = {option for _, option in options(get_command(app), "python -m evaluation")}
+    missing = [name for name in known if not re.search(rf"(?<![\w-]){name}(?![\w-])", text)]
+    assert known
+    assert not missing
 
 
 class Clock:

@@ -7,8 +7,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from evaluation.bench import Bench
-from evaluation.library import Library
+from evaluation.bench import Bench, Library
 from evaluation.size import FULL, QUICK
 from evaluation.subject import SUBJECTS
 from evaluation.workloads import recipe

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from evaluation import records
-from evaluation.bench import Bench
-from evaluation.library import Library
+from evaluation.bench import Bench, Library
 from evaluation.repeated import Repeated
 from evaluation.run import measure
 from evaluation.size import FULL, QUICK, Size

@@ -1,29 +1,30 @@
-"""The predicates of this chapter: the planted one, and those that stand beside it."""
+"""The predicates of this chapter: the planted one, and the two sets of rivals it has to outrun."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evaluation.bench import Bench
 from evaluation.values import equality, plain, where
 
-__all__ = ["PARENTS", "PLANTED", "RIVALS", "SIBLINGS", "Candidate", "conditions_of"]
+__all__ = ["PLANTED", "RIVALS", "Candidate", "truth"]
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A conjunction of equalities, under the name it is registered by.
 
-    >>> PLANTED.condition
-    "region = 'EU-West' AND tier = 'premium'"
+    >>> PLANTED.condition, PLANTED.label
+    ("region = 'EU-West' AND tier = 'premium'", 'EU-West ∧ premium')
     """
 
     name: str
-    equal: tuple[tuple[str, str], ...]
+    equal: tuple[tuple[str, str | int | float], ...]
 
     @property
     def condition(self) -> str:
@@ -33,38 +34,32 @@ class Candidate:
     @property
     def label(self) -> str:
         """As a figure writes it: the values alone."""
-        return " ∧ ".join(value for _, value in self.equal)
+        return " ∧ ".join(str(value) for _, value in self.equal)
 
     def mask(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
         """The rows it holds on, found without the engine."""
-        holds = np.ones(rows.num_rows, dtype=np.bool_)
-        for column, value in self.equal:
-            holds &= where(plain(rows[column]), value)
-        return holds
-
-
-def conditions_of(candidates: Sequence[Candidate]) -> dict[str, str]:
-    """As an engine or a script registers them."""
-    return {candidate.name: candidate.condition for candidate in candidates}
+        holds = [where(plain(rows[name]), value) for name, value in self.equal]
+        return np.asarray(np.logical_and.reduce(holds))
 
 
 PLANTED = Candidate("planted", (("region", "EU-West"), ("tier", "premium")))
 _CHECKOUT = Candidate("checkout", (("endpoint", "/checkout"),))
+_US_PREMIUM = Candidate("us_premium", (("region", "US-East"), ("tier", "premium")))
+_EU_BASIC = Candidate("eu_basic", (("region", "EU-West"), ("tier", "basic")))
+_EU = Candidate("eu", (("region", "EU-West"),))
+_PREMIUM = Candidate("premium", (("tier", "premium"),))
+RIVALS = {
+    "siblings": (PLANTED, _US_PREMIUM, _EU_BASIC, _CHECKOUT),
+    "parents": (PLANTED, _EU, _PREMIUM, _CHECKOUT),
+}
+"""Siblings share a value with the planted predicate but no row; parents hold on all its rows, and
+rise with it. Checkout stands by in both."""
 
-SIBLINGS = (
-    PLANTED,
-    Candidate("us_premium", (("region", "US-East"), ("tier", "premium"))),
-    Candidate("eu_basic", (("region", "EU-West"), ("tier", "basic"))),
-    _CHECKOUT,
-)
-"""Decoys that share a value with the planted predicate, or none, but (but for checkout) no row."""
 
-PARENTS = (
-    PLANTED,
-    Candidate("eu", (("region", "EU-West"),)),
-    Candidate("premium", (("tier", "premium"),)),
-    _CHECKOUT,
-)
-"""Harder ones: two hold on every planted row, and rise with it."""
-
-RIVALS = {"siblings": SIBLINGS, "parents": PARENTS}
+def truth(bench: Bench) -> tuple[int, int, float]:
+    """The incident's first row, the first after it, and its factor: never shown to the engine."""
+    path = bench.library.place("synthetic") / "truth.json"
+    known = json.loads(path.read_text(encoding="utf-8"))
+    if known["predicate"] != PLANTED.condition:
+        raise ValueError(f"planted is {known['predicate']}, not {PLANTED.condition}")
+    return known["from_row"], known["before_row"], known["factor"]

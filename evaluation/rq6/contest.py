@@ -1,0 +1,218 @@
+"""What an attribution of one window costs and how far off it is: IDS and stateless estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count, repeat
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+import ids
+from evaluation.asking import after_slides
+from evaluation.baselines.coalitions import Aggregate, Floats, GroupGame
+from evaluation.baselines.kernelshap import kernelshap
+from evaluation.baselines.peers import shap_kernel, shapiq_exact, shapiq_kernel, shapiq_permutation
+from evaluation.baselines.permutation import Walk, compiled, estimate, plain, vectorised
+from evaluation.bench import Bench
+from evaluation.engines import registered
+from evaluation.repeated import Repeated, in_turns
+from evaluation.rq6.candidates import RIVALS, Candidate, truth
+from evaluation.step import Findings, Row
+from evaluation.subject import REGIONS, SUBJECTS
+from tests.oracles.shapley import closed_form
+
+__all__ = ["converge", "cost", "peers", "relative_error"]
+
+_IDS = "IDS (closed form)"
+_AGGREGATES: tuple[Aggregate, ...] = ("AVG", "VAR_POP")
+_PREDICATES = RIVALS["siblings"]
+_ASKED = 201  # questions of which the median is one repetition's latency
+
+
+Solve = Callable[[GroupGame, int, int], Floats]
+"""(game, budget, seed) to the players' values; a budget is of permutations, or of coalitions."""
+
+
+class Method(NamedTuple):
+    """A way to an attribution; "tuples" play (as for IDS), "two" groups or "atoms"."""
+
+    label: str
+    estimand: str
+    budget: int
+    solve: Solve
+
+
+def _walked(walk: Walk) -> Solve:
+    return lambda game, budget, seed: estimate(
+        game.aggregate, game.total, budget, np.random.default_rng(seed), walk
+    )
+
+
+def _kernelshap(game: GroupGame, budget: int, seed: int, *, paired: bool) -> Floats:
+    return kernelshap(game, budget, np.random.default_rng(seed), paired=paired)
+
+
+_WALKS = {"plain Python": plain, "NumPy": vectorised, "compiled": compiled}
+_PAIRED: dict[str, Solve] = {
+    "KernelSHAP, paired": partial(_kernelshap, paired=True),
+    "shap KernelExplainer": shap_kernel,
+    "shapiq KernelSHAP": shapiq_kernel,
+}
+_KERNELS: dict[str, Solve] = {"KernelSHAP": partial(_kernelshap, paired=False), **_PAIRED}
+_CONTENDERS = (  # the paper's, with its budgets, and the libraries'
+    *(Method(f"permutation MC, {how}", "tuples", 200, _walked(it)) for how, it in _WALKS.items()),
+    *(Method(label, "two", 100, solve) for label, solve in _KERNELS.items()),
+    Method("shapiq ExactComputer", "two", 4, lambda game, _budget, _seed: shapiq_exact(game)),
+    *(Method(label, "atoms", 100, solve) for label, solve in _KERNELS.items()),
+)
+
+
+class Stage:
+    """The ``n`` rows before the onset, as every contender finds them.
+
+    y        float64[n]       the measure
+    masks    bool[n] each     on which rows each predicate holds
+    atom     int64[n]         each row's atom: region × premium or not × checkout or not
+    exact    by aggregate     what the engine attributes to each predicate
+    """
+
+    def __init__(self, bench: Bench, n: int) -> None:
+        subject = SUBJECTS["synthetic"]
+        self.n, self.repetitions = n, bench.size.repetitions
+        self.rows = bench.events(subject, n, truth(bench)[0] - n)
+        self.y: Floats = self.rows[subject.value].to_numpy()
+        self.masks = [predicate.mask(self.rows) for predicate in _PREDICATES]
+        region = [Candidate("", (("region", name),)).mask(self.rows) for name in REGIONS]
+        premium = Candidate("", (("tier", "premium"),)).mask(self.rows)
+        self.atom = 4 * np.argmax(region, axis=0) + 2 * premium + self.masks[-1]
+        self._atoms = [
+            np.unique(self.atom[mask]) for mask in self.masks
+        ]  # that each is the union of
+        self._tuples = {game: GroupGame.of_tuples(game, self.y) for game in _AGGREGATES}
+        made = ids.Engine(window=ids.CountWindow(n), value=subject.value)
+        self._engine = registered(made, {one.name: one.condition for one in _PREDICATES})
+        self._engine.ingest(self.rows)
+        self.exact = {aggregate: self._attributed(aggregate) for aggregate in _AGGREGATES}
+
+    def _attributed(self, aggregate: Aggregate) -> list[float]:
+        answers = [self._engine.attribute(aggregate, one.name).value for one in _PREDICATES]
+        y, members = self.y.tolist(), [np.flatnonzero(mask).tolist() for mask in self.masks]
+        expected = [float(closed_form(aggregate, y, rows)) for rows in members]
+        if not np.allclose(answers, expected, rtol=1e-9, atol=0.0):
+            raise AssertionError(f"{aggregate}: {answers} by the engine, {expected} by the oracle")
+        return answers
+
+    def ask(self, aggregate: Aggregate) -> float:
+        """Seconds of a question to the engine, the median of many; each follows a slide."""
+        asked = partial(self._engine.attribute, aggregate, _PREDICATES[0].name)
+        return 1e-6 * after_slides(self._engine, repeat(self.rows.slice(0, 1)), asked, _ASKED).p50
+
+    def answer(
+        self, aggregate: Aggregate, method: Method, seed: int, first: int = len(_PREDICATES)
+    ) -> list[float]:
+        """What a method gives the ``first`` predicates."""
+        _, estimand, budget, solve = method
+        of_rows = partial(GroupGame.of_rows, aggregate, self.y)
+        masks = self.masks[:first]
+        if estimand == "two":  # a game for each predicate: its rows, and the others
+            games = [of_rows((~mask).astype(np.intp), 2) for mask in masks]
+            return [float(solve(game, budget, seed)[0]) for game in games]
+        if estimand == "atoms":
+            phi = solve(of_rows(self.atom, 4 * len(REGIONS)), budget, seed)
+            return [float(phi[atoms].sum()) for atoms in self._atoms[:first]]
+        phi = solve(self._tuples[aggregate], budget, seed)
+        return [float(phi[mask].sum()) for mask in masks]
+
+    def estimands(self, aggregate: Aggregate) -> dict[str, list[float]]:
+        """What each kind of method is after, predicate by predicate; all exact."""
+        found = {"tuples": self.exact[aggregate]}
+        for kind in ("two", "atoms"):
+            counting = Method("", kind, 0, lambda game, _budget, _seed: game.shapley())
+            found[kind] = self.answer(aggregate, counting, 0)
+        return found
+
+
+def relative_error(found: Sequence[Sequence[float]], exact: Sequence[float]) -> float:
+    """Σ |estimate − estimand| / Σ |estimand|, over predicates, and the mean over seeds.
+
+    A mean of each predicate's ratio would say most of the one whose attribution is nearest to 0.
+    """
+    return float(np.mean(np.abs(np.subtract(found, exact))) / np.mean(np.abs(exact)))
+
+
+def cost(n: int, bench: Bench) -> Findings:
+    """Every estimator beside IDS, and what each is after."""
+    stage = Stage(bench, n)
+    costs: list[Row] = []
+    worths: list[Row] = []
+    for done, aggregate in enumerate(_AGGREGATES):
+        estimands = stage.estimands(aggregate)
+        for k, one in enumerate(_PREDICATES):
+            values = {kind: by_predicate[k] for kind, by_predicate in estimands.items()}
+            worths.append({"n": n, "aggregate": aggregate, "predicate": one.name, **values})
+        costs += _contest(stage, aggregate, _CONTENDERS, estimands)
+        bench.said((done + 1) / len(_AGGREGATES))
+    return {"rq6_cost": costs, "rq6_estimands": worths}
+
+
+def peers(n: int, bench: Bench) -> Findings:
+    """Each row a player: the one game in which the libraries and IDS are after the same numbers."""
+    stage = Stage(bench, n)
+    budget = 2 * n + 2_048  # what shap takes when it is not told
+    walks = _walked(vectorised)  # whose budget is of permutations: n worths each
+    solvers: dict[str, Solve] = {
+        "permutation MC, NumPy": lambda game, budget, seed: walks(game, budget // n, seed),
+        **_PAIRED,
+        "shapiq PermutationSamplingSV": shapiq_permutation,
+    }
+    methods = [Method(label, "tuples", budget, solve) for label, solve in solvers.items()]
+    return {"rq6_peers": _contest(stage, "AVG", methods, {"tuples": stage.exact["AVG"]})}
+
+
+def _contest(
+    stage: Stage, aggregate: Aggregate, methods: Sequence[Method], exact: Mapping[str, list[float]]
+) -> list[Row]:
+    """One predicate is answered on the clock, in turns with IDS; errors are of all, off it."""
+
+    def timed(method: Method) -> Callable[[], object]:
+        seeds = count()  # a repetition draws anew
+        return lambda: stage.answer(aggregate, method, next(seeds), 1)
+
+    asked: list[float] = []  # a turn of IDS is many questions, of which the median counts
+    works = {f"{method.estimand}: {method.label}": timed(method) for method in methods}
+    spent = in_turns({_IDS: lambda: asked.append(stage.ask(aggregate)), **works}, stage.repetitions)
+    ours = Repeated.of(asked[1:])  # the first was the warm-up
+    times = [ours, *(spent[name] for name in works)]
+    errors: list[float | None] = [None]
+    for method in methods:
+        found = [stage.answer(aggregate, method, seed) for seed in range(stage.repetitions)]
+        errors.append(relative_error(found, exact[method.estimand]))
+    about = [(_IDS, "tuples", None), *(method[:3] for method in methods)]
+    return [
+        {"n": stage.n, "aggregate": aggregate, "method": label, "estimand": estimand,
+         "budget": budget, "seconds": seconds, "vs_ids": seconds.over(ours), "error": error}
+        for (label, estimand, budget), seconds, error in zip(about, times, errors, strict=True)
+    ]  # fmt: skip
+
+
+def converge(n: int, bench: Bench) -> Findings:
+    """More and more permutations, compiled."""
+    stage = Stage(bench, n)
+    rungs = bench.size.of(quick=(50, 200, 800, 3_200), full=(50, 200, 800, 3_200, 12_800, 51_200))
+    rows: list[Row] = []
+    for aggregate in _AGGREGATES:
+        estimate(aggregate, stage.y[:10], 1, np.random.default_rng(0), compiled)  # compiles
+        for rung in (rung for rung in rungs if n * rung <= 130_000_000):
+            method = Method("", "tuples", rung, _walked(compiled))
+            found, spent = [], []
+            for seed in range(stage.repetitions):
+                start = perf_counter()
+                found.append(stage.answer(aggregate, method, seed))
+                spent.append(perf_counter() - start)
+            error = relative_error(found, stage.exact[aggregate])
+            about: Row = {"n": n, "aggregate": aggregate, "permutations": rung, "error": error}
+            rows.append({**about, "seconds": Repeated.of(spent)})
+    return {"rq6_converge": rows}

@@ -1,0 +1,219 @@
+"""Ad hoc mechanisms, measured: the paper's Table 8, beside answers that look at no row at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import combinations
+from math import fsum, isclose, log
+from statistics import fmean
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import ids
+from evaluation.asking import after_slides
+from evaluation.bench import Bench
+from evaluation.engines import registered
+from evaluation.repeated import Repeated, in_turns
+from evaluation.rq6.candidates import Candidate
+from evaluation.step import Findings, Row
+from evaluation.subject import Subject
+from evaluation.values import as_text, equality
+
+__all__ = [
+    "MECHANISMS",
+    "SAMPLE",
+    "Scene",
+    "errors",
+    "maintenance",
+    "questions",
+    "refuse_another_answer",
+]
+
+SAMPLE = 2_000  # r, which the paper leaves open; over all strata together where there are strata
+MECHANISMS = {
+    "brute force scan": ("nothing", "retained"),
+    "index assisted": ("brute force scan", "index"),
+    "uniform sample": ("nothing", "sampler"),
+    "stratified sample": ("nothing", "sampler"),
+    "compositional": ("nothing", "summaries", "atoms"),
+    "registered": ("nothing", "summaries", "atoms"),
+}
+"""Each with the engine that has all it has but its own state, and what of its memory is its own."""
+
+_SELECTIVITIES = {"rare": 0.00002, "some": 0.02515, "most": 0.62731}  # the paper's
+_LEAST = 3  # rows: fewer tell nothing
+_RARE = 1e-3  # of the rows, at most
+_SLIDE = 1_000  # rows of a slide where maintenance is timed
+
+
+class Scene:
+    """A window's rows, those that come after, and what is asked of them."""
+
+    def __init__(self, subject: Subject, events: pa.Table, window: int) -> None:
+        self.subject, self.events, self.window = subject, events, window
+        self.first = events.slice(0, window)
+        self.stratum = subject.attributes[0]
+        self.strata: int = pc.count_distinct(self.first[self.stratum]).as_py()
+        self.asked = self._cases()
+        by: Row = {"sample": SAMPLE, "strata": self.strata, "stratum": self.stratum}
+        self.facts: Row = {"workload": subject.workload, "window": window, **by}
+
+    @classmethod
+    def of(cls, bench: Bench, more: int) -> Scene:
+        """The bench's real rows: the paper's window, and so many after it."""
+        window = bench.size.of(quick=50_000, full=200_000)
+        events = bench.events(bench.real, window + more).drop_columns(["event_time"])
+        return cls(bench.real, as_text(events), window)
+
+    def _cases(self) -> list[Candidate]:
+        """For each selectivity of the paper's, the equality or two that come nearest to it.
+
+        The rare one goes along the strata, as the paper's does; unless no stratum is rare.
+        """
+        columns = self.subject.attributes
+        counts: dict[Candidate, int] = {}
+        for names in [*((column,) for column in columns), *combinations(columns, 2)]:
+            for row in self.first.group_by(names).aggregate([([], "count_all")]).to_pylist():
+                rows = row.pop("count_all")
+                if rows >= _LEAST and None not in row.values():
+                    counts[Candidate("", tuple(row.items()))] = rows
+        rare = [
+            one
+            for one, rows in counts.items()
+            if dict(one.equal).keys() == {self.stratum} and rows <= _RARE * self.window
+        ]
+        found = []
+        for label, wanted in _SELECTIVITIES.items():
+            ranks = {
+                one: (abs(log(rows / (wanted * self.window))), len(one.equal), one.condition)
+                for one, rows in counts.items()
+            }
+            nearest = min(rare if rare and label == "rare" else ranks, key=ranks.__getitem__)
+            found.append(Candidate(label, nearest.equal))
+        return found
+
+    def filled(self, mechanism: str, seed: int = 0) -> ids.Engine:
+        """An engine with the window inside that answers by this alone, or by ``nothing``."""
+        sampling = {
+            "uniform sample": ids.Sampling(SAMPLE, seed=seed),
+            "stratified sample": ids.Sampling(
+                max(1, SAMPLE // self.strata), strata=self.stratum, seed=seed
+            ),
+        }.get(mechanism)
+        made = ids.Engine(
+            ids.CountWindow(self.window),
+            self.subject.value,
+            retain=mechanism in ("brute force scan", "index assisted"),
+            index=self.subject.attributes if mechanism == "index assisted" else (),
+            sampling=sampling,
+        )
+        known = {
+            "registered": [one.condition for one in self.asked],
+            "compositional": self._parts(),
+        }
+        conditions = {f"known_{k}": one for k, one in enumerate(known.get(mechanism, ()))}
+        registered(made, conditions).ingest(self.first)
+        return made
+
+    def _parts(self) -> list[str]:
+        """What the conditions are combined from; a lone part is known by its negation."""
+        alone = {one.condition for one in self.asked if len(one.equal) == 1}
+        parts = {equality(*part) for one in self.asked for part in one.equal} - alone
+        return [*(f"NOT {part}" for part in sorted(alone)), *sorted(parts)]
+
+
+def refuse_another_answer(
+    case: Candidate, engines: Mapping[str, ids.Engine], inside: pa.Table, value: str
+) -> None:
+    """Exact mechanisms agree to the bit, and their SUM is what a plain sum of the rows is."""
+    exact = {
+        name: one.attribute("AVG", case.condition)[:3]
+        for name, one in engines.items()
+        if "sample" not in name
+    }
+    if len(set(exact.values())) != 1:
+        raise AssertionError(f"{case.condition} has several exact answers: {exact}")
+    plain = fsum(inside[value].to_numpy()[case.mask(inside)])
+    answer = engines["registered"].attribute("SUM", case.condition).value
+    if not isclose(answer, plain, rel_tol=1e-12):
+        raise AssertionError(f"{case.condition}: SUM is {answer}, the rows' is {plain}")
+
+
+def questions(bench: Bench) -> Findings:
+    """The median of some questions, each right after one row more."""
+    asks, repetitions = bench.size.of(quick=10, full=50), bench.size.repetitions
+    scene = Scene.of(bench, more=3 * (repetitions + 1) * asks)
+    engines = {name: scene.filled(name) for name in MECHANISMS}
+    rows: list[Row] = []
+    place = scene.window
+    for done, case in enumerate(scene.asked):
+        inside = scene.events.slice(place - scene.window, scene.window)
+        refuse_another_answer(case, engines, inside, scene.subject.value)
+        spent: dict[str, list[float]] = {name: [] for name in engines}
+        for _ in range(repetitions + 1):
+            for name, one in engines.items():
+                slides = (scene.events.slice(row, 1) for row in range(place, place + asks))
+                ask = partial(one.attribute, "AVG", case.condition)
+                spent[name].append(1e-6 * after_slides(one, slides, ask, asks).p50)
+            place += asks
+        matches = int(case.mask(scene.first).sum())
+        asked: Row = {"case": case.name, "condition": case.condition, "matches": matches}
+        facts: Row = {**scene.facts, **asked, "selectivity": matches / scene.window}
+        for name, one in engines.items():
+            found = one.attribute("AVG", case.condition)
+            query = Repeated.of(spent[name][1:])  # the first is the warm-up
+            size = sum(getattr(one.memory(), part) for part in MECHANISMS[name][1:])
+            how: Row = {"mechanism": name, "by": found.mechanism, "touched": found.touched}
+            rows.append({**facts, **how, "query": query, "bytes": size})
+        bench.said((done + 1) / len(scene.asked))
+    return {"rq6_mechanisms_questions": rows}
+
+
+def maintenance(bench: Bench) -> Findings:
+    """What slides cost with each mechanism, and what of it is the mechanism's own."""
+    moved = bench.size.of(quick=10_000, full=50_000)
+    scene = Scene.of(bench, more=moved)
+    slides = [scene.events.slice(scene.window + place, _SLIDE) for place in range(0, moved, _SLIDE)]
+
+    def slid(one: ids.Engine) -> None:
+        for slide in slides:
+            one.ingest(slide)
+
+    contenders = {name: partial(slid, scene.filled(name)) for name in ("nothing", *MECHANISMS)}
+    spent = in_turns(contenders, bench.size.repetitions)
+    rows: list[Row] = []
+    for name, (beside, *_) in MECHANISMS.items():
+        pairs = zip(spent[name].samples, spent[beside].samples, strict=True)
+        extra = Repeated.of((mine - its) / moved for mine, its in pairs)
+        about: Row = {"mechanism": name, "slide": _SLIDE, "beside": beside}
+        rows.append(
+            {**scene.facts, **about, "whole": spent[name].scaled(1 / moved), "extra": extra}
+        )
+    return {"rq6_mechanisms_maintenance": rows}
+
+
+def errors(bench: Bench) -> Findings:
+    """How far samples are off, drawn again and again; a sample that matches no row says 0."""
+    repetitions = bench.size.repetitions
+    trials = bench.size.of(quick=4, full=20) * repetitions
+    scene = Scene.of(bench, more=0)
+    truly = scene.filled("registered")
+    found: dict[tuple[Candidate, str], list[float]] = {}
+    for seed in range(trials):
+        for name in ("uniform sample", "stratified sample"):
+            one = scene.filled(name, seed)
+            for case in scene.asked:
+                value = one.attribute("AVG", case.condition).value
+                found.setdefault((case, name), []).append(value)
+        bench.said((seed + 1) / trials)
+    rows: list[Row] = []
+    for (case, name), values in found.items():
+        exact = truly.attribute("AVG", case.condition).value
+        off = np.abs(np.array(values) - exact) / abs(exact)
+        error = Repeated.of(fmean(each) for each in np.array_split(off, repetitions))
+        about: Row = {"case": case.name, "mechanism": name, "trials": trials}
+        rows.append({**scene.facts, **about, "error": error, "empty": values.count(0.0) / trials})
+    return {"rq6_mechanisms_errors": rows}

@@ -6,18 +6,21 @@ STAMP  := .venv/.installed
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test bench evaluation lock clean
+.PHONY: demo test test-slow bench evaluation lock clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)          ## the paper's story, no arguments
 	$(BIN)/ids demo
 
-test: $(STAMP)          ## everything that is checked
+test: $(STAMP)          ## everything that guards the product
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q --durations=10
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow" --durations=10
+
+test-slow: $(STAMP)     ## the rest: the evaluation, kill -9, a cluster, Connect, Kafka, no Java
+	$(BIN)/python -m pytest -q -m slow --durations=10
 
 bench: $(STAMP)         ## what README's table is made of, measured anew; QUICK=1 for small sizes
 	rm -rf bench-report/records

@@ -1,9 +1,10 @@
-"""What every test may ask for: hypothesis profiles, and the real data where it is at hand."""
+"""What every test may ask for: hypothesis profiles, golden and real data, a Spark session."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,26 +32,48 @@ settings.register_profile(
 settings.load_profile("house")
 
 
-def _directory(variable: str, beside: str) -> Path:
-    path = Path(os.environ.get(variable) or ROOT.parent / "shared" / beside)
-    if not path.is_dir():
-        pytest.skip(f"no {beside} at {path.name}/: set {variable} to the directory that holds it")
-    return path
+DATA = ROOT / "tests" / "data"
+CASES = 110  # in the golden file
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is left to the slow set, and keep the tests of Spark's one session together."""
+    for item in items:
+        if "tests/evaluation/" in item.nodeid:
+            item.add_marker(pytest.mark.slow)
+        if "spark" in getattr(item, "fixturenames", ()) or "tests/spark/" in item.nodeid:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """End with the number of skipped tests by reason: what a green run did not look at."""
+    skipped = terminalreporter.getreports("skipped")
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"skipped {count}: {reason}")
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The directory of real data (taxi_green/, incidents/); skips where it is absent."""
-    return _directory("IDS_DATA", "data")
+    """The directory of real data too large to be committed; skips where it is absent."""
+    path = Path(os.environ.get("IDS_DATA") or ROOT.parent / "shared" / "data")
+    if not (path / "taxi_green").is_dir():
+        pytest.skip("no taxi_green/ with ten months of trips: set IDS_DATA to what holds it")
+    return path
+
+
+@pytest.fixture(scope="session")
+def taxi_month() -> Path:
+    """A month of green taxi trips."""
+    return DATA / "taxi" / "green_tripdata_2024-01.parquet"
 
 
 @pytest.fixture(scope="session")
 def golden_cases() -> list[dict[str, Any]]:
-    """Small windows with their exact attributions, by enumeration; skips where they are absent."""
-    path = _directory("IDS_GOLDEN", "golden") / "shapley_small_windows.json"
-    if not path.is_file():
-        pytest.skip(f"IDS_GOLDEN holds no {path.name}")
+    """Small windows with their exact attributions, by enumeration."""
+    path = DATA / "golden" / "shapley_small_windows.json"
     cases: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["cases"]
+    assert len(cases) >= CASES, f"{path} holds {len(cases)} cases"
     return cases
 
 

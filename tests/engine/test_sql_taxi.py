@@ -37,24 +37,16 @@ COLUMNS = (
 
 
 @pytest.fixture(scope="module")
-def month(shared_data: Path) -> Path:
-    path = shared_data / "taxi_green" / "green_tripdata_2024-01.parquet"
-    if not path.is_file():
-        pytest.skip(f"IDS_DATA holds no taxi_green/{path.name}")
-    return path
-
-
-@pytest.fixture(scope="module")
-def trips(month: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(month, columns=list(COLUMNS)).to_pylist()
+def trips(taxi_month: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(taxi_month, columns=list(COLUMNS)).to_pylist()
     for row in rows:
         row["lpep_pickup_datetime"] = row["lpep_pickup_datetime"].replace(tzinfo=UTC)
     return rows
 
 
 @pytest.fixture(scope="module")
-def found(month: Path) -> pa.Table:
-    return ids.sql(SCRIPT, trips=month)
+def found(taxi_month: Path) -> pa.Table:
+    return ids.sql(SCRIPT, trips=taxi_month)
 
 
 def test_a_day_of_fares_is_right_at_every_hour_looked_at(

@@ -42,6 +42,10 @@ DOCUMENTS = [
 ]
 
 
+# the samples run in the session that all tests share
+pytestmark = pytest.mark.usefixtures("spark")
+
+
 @pytest.fixture(autouse=True)
 def games_as_they_were() -> Iterator[None]:
     before = dict(GAMES)

@@ -1,32 +1,37 @@
-"""Algorithm 1 taken literally, side by side with the slide loop of IDS.
+"""A slide of one row: Algorithm 1 taken literally, the slide loop of IDS, and the live engine.
 
-Two ways to count. *The slide loop*: atoms and digits given, as in the engine, which finds both once
-for each arriving row. *From codes and values*: signature and digits counted in, as Algorithm 1
-forms its signature inside the loop.
+Three ways to count. *The slide loop*: atoms and digits given, as in the engine, which finds both
+once for each arriving row. *From codes and values*: signature and digits counted in, as Algorithm 1
+forms its signature inside the loop. ``Engine.ingest``: all that a user pays, from a batch in
+Python's hands to a window that answers questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+import ids
 from evaluation.baselines import algorithm1
 from evaluation.bench import Bench
+from evaluation.engines import registered
 from evaluation.repeated import in_turns
-from evaluation.rq2.maintaining import EVERYTHING, Maintained, Words
-from evaluation.rq2.stream import PREDICATES, Prepared, Stream, Test, equals
-from evaluation.size import Size
-from evaluation.step import Findings, Step
+from evaluation.rq2.slides import EVERYTHING, PREDICATES, Maintained, Prepared, Stream, Test, Words
+from evaluation.step import Findings
 from evaluation.subject import SUBJECTS
+from evaluation.values import equality
+from ids.kernels.digits import cut
 from ids.kernels.scatter import slide
-from ids.predicates.refinement import Refinement
 from ids.state.scaling import decode, grid
 
-__all__ = ["ALL", "LITERAL", "LOOP", "WHOLE", "contenders", "looped", "refuse_other_atoms", "steps"]
+__all__ = ["LITERAL", "LOOP", "WHOLE", "contenders", "refuse_other_atoms", "work"]
 
 LOOP = "IDS, the slide loop"
+SHARDS = "IDS, the slide loop, 64 live predicates"
 ALL = "IDS, the slide loop, all that Algorithm 1 keeps"
 WHOLE = "IDS, from codes and values"
 LITERAL = "Algorithm 1, literally"
@@ -35,69 +40,60 @@ _CENTRE = 60.0
 _COLUMNS = ("region", "tier")
 
 
-def steps(size: Size) -> list[Step]:
-    """One step: K = 4, a slide of one row."""
-    return [
-        Step(
-            "rq2-algorithm1",
-            "Algorithm 1, literally, and the slide loop",
-            size.of(quick=1.5, full=5.0),
-            _work,
-            needs=("synthetic",),
-        )
-    ]
-
-
-def _work(bench: Bench) -> Findings:
-    window = bench.size.of(quick=20_000, full=100_000)
-    rows = bench.size.of(quick=400_000, full=2_000_000)
-    stream = Stream(bench.events(SUBJECTS["synthetic"], rows), "latency")
-    tests = PREDICATES[4]
-    work = contenders(stream, window, tests)
-    prepared = stream.prepared([equals(test) for test in tests])
+def work(bench: Bench) -> Findings:
+    """All contenders in turns; what each costs a tuple that came."""
+    window, rows = bench.size.of(quick=(20_000, 400_000), full=(100_000, 2_000_000))
+    events = bench.events(SUBJECTS["synthetic"], rows)
+    shard = bench.rng("shards").integers(0, 70, rows, dtype=np.int32)
+    names = [f"s{k}" for k in range(70)]
+    shards = pa.DictionaryArray.from_arrays(pa.array(shard), names)
+    stream = Stream(events.append_column("shard", shards), "latency")
+    four, many = PREDICATES[4], [("shard", name) for name in names[:64]]
+    work = contenders(stream, window, four)
+    prepared = stream.prepared(four)
     refuse_other_atoms(prepared, work[LOOP](), work[LITERAL]())
-    whole = Maintained(prepared, window, 1, EVERYTHING)
-    work[ALL] = whole.incremental(rows - window)
+    work[SHARDS] = partial(_looped, stream.prepared(many), window)
+    work[ALL] = Maintained(prepared, window, 1, EVERYTHING).incremental(rows - window)
+    # All that begin with a full window; the others fill it.
+    tuples = dict.fromkeys(work, rows) | {ALL: rows - window}
+    slides = bench.size.of(quick=200, full=2_000)
+    for label, taken, ingest in _engines(events, window, four, slides):
+        work[label], tuples[label] = ingest, taken
     took = in_turns(work, bench.size.repetitions)
-    # The last begins with a full window; the others fill it.
-    tuples = {label: rows - window if label == ALL else rows for label in work}
+    costs = {label: spent.scaled(1e9 / tuples[label]) for label, spent in took.items()}
     return {
         "rq2_algorithm1": [
             {
                 "contender": label,
                 "window": window,
-                "predicates": len(tests),
+                "predicates": len(many if label == SHARDS else four),
                 "rows": tuples[label],
-                "ns_per_tuple": spent.scaled(1e9 / tuples[label]),
-                "times_faster": took[LITERAL]
-                .scaled(1 / rows)
-                .over(spent.scaled(1 / tuples[label])),
+                "ns_per_tuple": cost,
+                "times_faster": costs[LITERAL].over(cost),
             }
-            for label, spent in took.items()
+            for label, cost in costs.items()
         ]
     }
 
 
 def contenders(stream: Stream, window: int, tests: list[Test]) -> dict[str, Callable[[], object]]:
     """The slide loop, Algorithm 1, and the slide loop with what precedes it, over all rows."""
-    predicates = [equals(test) for test in tests]
-    region, tier = (stream.codes(name) for name in _COLUMNS)
-    refinement, prepared = Refinement(predicates), stream.prepared(predicates)
+    prepared = stream.prepared(tests)
 
     def whole() -> Words:
-        return looped(prepared, window, stream.prepare(refinement, prepared))
+        scale = prepared.scale
+        atoms = prepared.refinement.assign(stream.table)
+        cut(stream.value, 2.0**-scale.exponent, scale.layout, prepared.digits)
+        return _looped(prepared, window, atoms)
 
-    codes = np.array([[_COLUMNS.index(test[0]), stream.code(test)] for test in tests], np.int32)
-    literal = partial(algorithm1.slide, region, tier, stream.value, window, codes, _CENTRE)
-    return {LOOP: partial(looped, prepared, window), LITERAL: literal, WHOLE: whole}
-
-
-def looped(prepared: Prepared, window: int, atoms: object = None) -> Words:
-    """The engine's own kernel over the whole stream; the summaries of the last window's atoms."""
-    summaries = np.zeros((prepared.live, prepared.scale.words), np.int64)
-    given = prepared.atoms if atoms is None else atoms
-    slide(summaries, given, prepared.digits, window, prepared.centre, prepared.scale.layout)
-    return summaries
+    columns = [stream.table.columns[name] for name in _COLUMNS]
+    codes = [column.values.astype(np.int32, copy=False) for column in columns]
+    named = [list(column.dictionary) for column in columns]  # type: ignore[arg-type]
+    at = [(_COLUMNS.index(name), value) for name, value in tests]
+    predicates = np.array([(c, named[c].index(value)) for c, value in at], np.int32)
+    region, tier = codes
+    literal = partial(algorithm1.slide, region, tier, stream.value, window, predicates, _CENTRE)
+    return {LOOP: partial(_looped, prepared, window), LITERAL: literal, WHOLE: whole}
 
 
 def refuse_other_atoms(prepared: Prepared, summaries: object, state: object) -> None:
@@ -108,7 +104,39 @@ def refuse_other_atoms(prepared: Prepared, summaries: object, state: object) -> 
     for words, holds in zip(summaries, prepared.holds, strict=True):
         count, (first, second) = decode(words, prepared.scale)
         total, squares = first * unit, second * unit**2
-        exact = [count, total - _CENTRE * count]
-        exact.append(squares - 2 * _CENTRE * total + _CENTRE**2 * count)
+        squares += _CENTRE**2 * count - 2 * _CENTRE * total
         signature = sum(1 << k for k, held in enumerate(holds) if held)
+        exact = [count, total - _CENTRE * count, squares]
         np.testing.assert_allclose(state.atoms[signature], exact, rtol=1e-9, atol=1e-6)
+
+
+def _looped(prepared: Prepared, window: int, atoms: object = None) -> Words:
+    """The engine's own kernel over the whole stream; the summaries of the last window's atoms."""
+    summaries = np.zeros((prepared.refinement.atoms, prepared.scale.words), np.int64)
+    given = prepared.atoms if atoms is None else atoms
+    slide(summaries, given, prepared.digits, window, prepared.centre, prepared.scale.layout)
+    return summaries
+
+
+def _engines(
+    events: pa.Table, window: int, tests: list[Test], slides: int
+) -> Iterator[tuple[str, int, Callable[[], None]]]:
+    """(label, rows, work): a live engine with a full window that takes so many batches."""
+    events = events.select([*_COLUMNS, "latency"])
+    ones = [events.slice(window + i, 1) for i in range(slides)]
+    works: dict[str, list[Any]] = {
+        "a dict of one row": [one.to_pydict() for one in ones],
+        "an Arrow batch of one row": ones,
+        "an Arrow batch of 1,000 rows": [events.slice(window, 1_000)] * 20,
+    }
+    conditions = {f"p{k}": equality(*test) for k, test in enumerate(tests)}
+    for label, batches in works.items():
+        engine = registered(ids.Engine(ids.CountWindow(window), "latency"), conditions)
+        engine.ingest(events.slice(0, window))
+        rows = sum(batch.num_rows if isinstance(batch, pa.Table) else 1 for batch in batches)
+        yield f"Engine.ingest, {label}", rows, partial(_ingest, engine, batches)
+
+
+def _ingest(engine: ids.Engine, batches: list[Any]) -> None:
+    for batch in batches:
+        engine.ingest(batch)

@@ -1,78 +1,89 @@
-"""What a user would pick instead, all on one stream: pandas, Polars, DuckDB, Spark.
+"""What a user would pick instead, on one stream: pandas, Polars, DuckDB, Spark's own windows.
 
 The query is the paper's Listing 1 with four regions: a count window, AVG, an emit at every row.
+Spark's window functions give what an attribution is made of, count, sum and sum of squares of the
+window and of each region, in doubles, and no attribution. For a frame that moves they add up every
+row of it at every row, so fewer rows are run than in process: enough to fill the window once and
+to slide it half as far again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import ids
-from evaluation.baselines import duckdb_window, pandas_rolling, polars_rolling
+from evaluation.baselines import rolling
 from evaluation.bench import Bench
 from evaluation.engines import registering
 from evaluation.repeated import Repeated, in_turns
-from evaluation.size import Size
-from evaluation.step import Findings, Row, Step
+from evaluation.sessions import CORES, session, to_nowhere
+from evaluation.step import Findings
 from evaluation.subject import REGIONS, SUBJECTS
 from evaluation.values import equality
 
-__all__ = ["FRAMED", "OURS", "compared", "contenders", "events", "script", "steps"]
+__all__ = ["in_process", "on_spark"]
 
-OURS = "IDS"
-FRAMED = "DuckDB, window frame"
-
-
-def steps(size: Size) -> list[Step]:
-    """One step, all that runs in this process."""
-    return [
-        Step(
-            "rq2-alternatives",
-            "pandas, Polars and DuckDB on the same stream",
-            size.of(quick=3.0, full=75.0),
-            _work,
-            needs=("synthetic",),
-        )
-    ]
+_OTHERS: dict[str, rolling.Run] = {
+    "Polars": rolling.by_polars,
+    "pandas": rolling.by_pandas,
+    "DuckDB, running sums": rolling.by_duckdb,
+    "DuckDB, window frame": rolling.by_duckdb_frame,
+}
 
 
-def _work(bench: Bench) -> Findings:
+def in_process(bench: Bench) -> Findings:
+    """Each runs the whole stream to fourteen columns, after giving our answers."""
     rows, window = bench.size.of(quick=50_000, full=2_000_000), 10_000
-    table = events(bench, rows)
-    work = contenders(table, window, REGIONS)
-    ours, *others = work
-    answer = work[ours]()
-    for label in others:
-        _refuse_other_answers(label, work[label](), answer)
-    took = in_turns(work, bench.size.repetitions)
-    bench.said(1.0)
-    return {"rq2_alternatives": compared(took, OURS, rows, window)}
+    table = _events(bench, rows)
+    ours = partial(ids.sql, _script(window), server_events=table)
+    answer = ours()
+    work: dict[str, Callable[[], object]] = {"IDS": ours}
+    for label, run in _OTHERS.items():
+        work[label] = partial(run, table, window, REGIONS)
+        for name, column in run(table, window, REGIONS).items():
+            kind, _, k = name.partition("_")
+            theirs = f"value_{k}" if kind == "value" else f"value_{k}_{kind}" if k else name
+            exact = answer[theirs].to_numpy()
+            np.testing.assert_allclose(column, exact, rtol=1e-6, atol=1e-6, err_msg=label)
+    return _compared(in_turns(work, bench.size.repetitions), rows, window)
 
 
-def contenders(
-    table: pa.Table, window: int, regions: Sequence[str]
-) -> dict[str, Callable[[], object]]:
-    """Each runs the whole stream and gives fourteen columns or more; ours is the first."""
-    named = list(regions)
-    return {
-        OURS: partial(ids.sql, script(named, window), server_events=table),
-        "Polars": partial(polars_rolling.run, table, window, named),
-        "pandas": partial(pandas_rolling.run, table, window, named),
-        "DuckDB, running sums": partial(duckdb_window.run, table, window, named),
-        FRAMED: partial(duckdb_window.run_framed, table, window, named),
-    }
+def on_spark(bench: Bench) -> Findings:
+    """Fewer rows, and IDS on as many; after making sure on a few that Spark's sums are ours."""
+    from evaluation.baselines.spark_groupby import rows_window
+
+    rows, window = bench.size.of(quick=(5_000, 1_000), full=(15_000, 10_000))
+    table = _events(bench, rows).select(["event_time", "region", "latency"])
+    path = str(bench.scratch / "events.parquet")
+    pq.write_table(table, path)
+    with session(CORES) as spark:
+        few = spark.read.parquet(path).orderBy("event_time").limit(400)
+        sums = rows_window(few, 100, REGIONS).orderBy("event_time").toArrow().to_pandas()
+        ours = ids.spark.sql(_script(100), server_events=few).orderBy("emit_at").toArrow()
+        for k in range(len(REGIONS)):
+            share = sums[f"n{k + 1}"] * sums["a0"] / sums["n0"] ** 2
+            np.testing.assert_allclose(ours[f"value_{k}_share"].to_numpy(), share, rtol=1e-9)
+        frame = spark.read.parquet(path).coalesce(1).cache()
+        frame.count()
+        work: dict[str, Callable[[], object]] = {
+            "IDS, the same few rows": partial(ids.sql, _script(window), server_events=table),
+            "Spark, window functions": lambda: to_nowhere(rows_window(frame, window, REGIONS)),
+            "IDS on Spark": lambda: to_nowhere(ids.spark.sql(_script(window), server_events=frame)),
+        }
+        return _compared(in_turns(work, bench.size.repetitions), rows, window)
 
 
-def script(regions: Sequence[str], window: int) -> str:
+def _script(window: int) -> str:
     """The query in the language of IDS."""
-    conditions = {f"r{k}": equality("region", region) for k, region in enumerate(regions)}
+    conditions = {f"r{k}": equality("region", region) for k, region in enumerate(REGIONS)}
     items = ",\n  ".join(
-        f"SHAPLEY_ATTRIBUTE(AVG(latency), r{k} WITH (SHARE, LIFT)) AS value_{k}"
-        for k in range(len(regions))
+        f"SHAPLEY_ATTRIBUTE(AVG(latency), {name} WITH (SHARE, LIFT)) AS value_{name[1:]}"
+        for name in conditions
     )
     return (
         f"{registering(conditions, 'server_events')}\nSELECT {items}\nFROM server_events\n"
@@ -80,39 +91,28 @@ def script(regions: Sequence[str], window: int) -> str:
     )
 
 
-def events(bench: Bench, rows: int) -> pa.Table:
+def _events(bench: Bench, rows: int) -> pa.Table:
     """The synthetic stream, no two events at the same microsecond: a sort leaves it as it is."""
     table = bench.events(SUBJECTS["synthetic"], rows)
-    at = table.column_names.index("event_time")
+    at, number = table.column_names.index("event_time"), np.arange(rows)
     moments = table["event_time"].to_numpy().astype("datetime64[us]").astype(np.int64)
-    number = np.arange(rows)
-    moments = np.maximum.accumulate(moments - number) + number
-    return table.set_column(
-        at, "event_time", pa.array(moments, pa.int64()).cast(pa.timestamp("us", "UTC"))
-    )
+    apart = pa.array(np.maximum.accumulate(moments - number) + number)
+    return table.set_column(at, "event_time", apart.cast(pa.timestamp("us", "UTC")))
 
 
-def compared(times: Mapping[str, Repeated], ours: str, rows: int, window: int) -> list[Row]:
-    """A row for each: rows a second, and how many times as long it takes as ours."""
-    return [
-        {
-            "contender": label,
-            "rows": rows,
-            "window": window,
-            "seconds": spent,
-            "rows_s": spent.rate(rows),
-            "times_ours": spent.over(times[ours]),
-        }
-        for label, spent in times.items()
-    ]
-
-
-def _refuse_other_answers(label: str, answer: object, ours: object) -> None:
-    """Stop where one does not give our answers: it is not to be timed."""
-    assert isinstance(ours, pa.Table)
-    assert isinstance(answer, dict)
-    for k in range(len(REGIONS)):
-        for theirs, name in (("value", ""), ("share", "_share"), ("lift", "_lift")):
-            exact = ours[f"value_{k}{name}"].to_numpy()
-            found = answer[f"{theirs}_{k}"]
-            np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-6, err_msg=label)
+def _compared(times: Mapping[str, Repeated], rows: int, window: int) -> Findings:
+    """A row for each: rows a second, and how many times as long it takes as ours, the first."""
+    ours = next(iter(times.values()))
+    return {
+        "rq2_alternatives": [
+            {
+                "contender": label,
+                "rows": rows,
+                "window": window,
+                "seconds": spent,
+                "rows_s": spent.rate(rows),
+                "times_ours": spent.over(ours),
+            }
+            for label, spent in times.items()
+        ]
+    }

@@ -1,0 +1,131 @@
+"""The paper's Listing 1 by pandas, Polars and DuckDB: one interface, an answer at every row.
+
+Each slides a count window of ``window`` rows by one row over ``table`` (event_time, region
+dictionary<string>, latency float64) and gives ``n`` and, for the k-th region, ``value_k``,
+``share_k`` and ``lift_k`` of its AVG attribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+
+from evaluation.baselines.factor import lift_factors
+
+__all__ = ["Columns", "Run", "by_duckdb", "by_duckdb_frame", "by_pandas", "by_polars"]
+
+Columns = dict[str, npt.NDArray[Any]]
+Run = Callable[[pa.Table, int, Sequence[str]], Columns]
+
+
+def by_pandas(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
+    """One rolling sum a moment, 1 + 2K in all; the formula on NumPy arrays."""
+    frame = table.select(["region", "latency"]).to_pandas()
+    latency, region = frame["latency"].to_numpy(), frame["region"].cat
+
+    def rolled(values: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+        sums = pd.Series(values).rolling(window, min_periods=1).sum()
+        return np.asarray(sums)
+
+    n = np.minimum(np.arange(1, len(latency) + 1), window)
+    factor, mean = lift_factors(window)[n], rolled(latency) / n
+    out: Columns = {"n": n}
+    for k, name in enumerate(regions):
+        inside = region.codes.to_numpy() == region.categories.get_loc(name)
+        m, total = rolled(inside.astype(np.float64)), rolled(np.where(inside, latency, 0.0))
+        share, lift = m / n * mean, factor * (total - m * mean)
+        out |= {f"value_{k}": share + lift, f"share_{k}": share, f"lift_{k}": lift}
+    return out
+
+
+def by_polars(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
+    """One lazy plan, so that the rolling sums run on all cores.
+
+    Tried and no faster: eager, an indicator in Float64, comparing dictionary codes instead of
+    names, n and λ as expressions of the plan.
+    """
+    frame = pl.from_arrow(table.select(["region", "latency"]))
+    assert isinstance(frame, pl.DataFrame)
+    rows = np.minimum(np.arange(1, len(frame) + 1), window)
+    n, mean, factor, latency = map(pl.col, ("n", "mean", "factor", "latency"))
+    sums = {"total": latency}
+    answers: dict[str, pl.Expr] = {}
+    for k, name in enumerate(regions):
+        inside = pl.col("region") == name
+        sums[f"m_{k}"] = inside.cast(pl.UInt32)
+        sums[f"A_{k}"] = pl.when(inside).then(latency).otherwise(0.0)
+        m, share = pl.col(f"m_{k}"), pl.col(f"m_{k}") / n * mean
+        lift = factor * (pl.col(f"A_{k}") - m * mean)
+        answers |= {f"value_{k}": share + lift, f"share_{k}": share, f"lift_{k}": lift}
+    given = {"n": rows, "factor": lift_factors(window)[rows]}
+    plan = frame.lazy().select(
+        *(pl.lit(pl.Series(name, values)) for name, values in given.items()),
+        **{name: one.rolling_sum(window, min_samples=1) for name, one in sums.items()},
+    )
+    answer = plan.with_columns(mean=pl.col("total") / n).select("n", **answers).collect()
+    return {name: answer[name].to_numpy() for name in answer.columns}
+
+
+def by_duckdb(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
+    """Running sums, which DuckDB streams, minus those of ``window`` rows before.
+
+    About nine times as fast as the frame; its error grows with the stream (4e-11 after 500,000
+    rows). The rows must come in order of time.
+    """
+    moments = {"total": "sum(latency)"}
+    for k, holds in enumerate(map(_holds, regions)):
+        moments[f"m_{k}"] = f"count(*) FILTER ({holds})"
+        moments[f"A_{k}"] = f"sum(latency) FILTER ({holds})"
+    running = [f"{sql} OVER (ROWS UNBOUNDED PRECEDING) AS {n}" for n, sql in moments.items()]
+    within = [f"{n} - coalesce(lag({n}, {window}) OVER (), 0) AS {n}" for n in moments]
+    return _evaluated(
+        table,
+        window,
+        len(regions),
+        f"""SELECT least(i, {window}) AS n, {", ".join(within)}
+            FROM (SELECT row_number() OVER () AS i, {", ".join(running)} FROM events)""",
+    )
+
+
+def by_duckdb_frame(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
+    """Every moment over the frame itself: CASE is three times as fast here as FILTER."""
+    moments = {"n": "count(*)", "total": "sum(latency)"}
+    for k, holds in enumerate(map(_holds, regions)):
+        moments[f"m_{k}"] = f"sum(({holds})::INT)"
+        moments[f"A_{k}"] = f"sum(CASE WHEN {holds} THEN latency ELSE 0 END)"
+    framed = ", ".join(f"{sql} OVER w AS {name}" for name, sql in moments.items())
+    frame = f"ORDER BY event_time ROWS BETWEEN {window - 1} PRECEDING AND CURRENT ROW"
+    query = f"SELECT {framed} FROM events WINDOW w AS ({frame})"
+    return _evaluated(table, window, len(regions), query)
+
+
+def _holds(region: str) -> str:
+    return "region = '" + region.replace("'", "''") + "'"
+
+
+def _evaluated(table: pa.Table, window: int, regions: int, moments: str) -> Columns:
+    """The formula over a query of ``n``, ``total`` and every region's ``m_k`` and ``A_k``."""
+    answers = "".join(
+        f", m_{k} / n * mean AS share_{k}"
+        f", factor * (coalesce(A_{k}, 0) - m_{k} * mean) AS lift_{k}"
+        f", share_{k} + lift_{k} AS value_{k}"
+        for k in range(regions)
+    )
+    query = f"""
+        SELECT n {answers} FROM (
+            SELECT *, total / n AS mean, (SELECT list(factor) FROM factors)[n] AS factor
+            FROM ({moments})
+        )"""
+    with duckdb.connect() as connection:
+        connection.execute("SET enable_progress_bar = false")  # it would run across ours
+        connection.register("events", table.select(["event_time", "region", "latency"]))
+        connection.register("factors", pa.table({"factor": lift_factors(window)[1:]}))
+        found: Columns = connection.execute(query).fetchnumpy()
+    return found

@@ -105,7 +105,7 @@ def test_numbers_from_numpy_are_a_view() -> None:
         (range(2), [0, 1]),
         ((i for i in range(2)), [0, 1]),
     ],
-    ids=str,
+    ids=lambda each: str(each).partition(" at 0x")[0],
 )
 def test_arrays_of_every_make_are_read(values: object, expected: list[object]) -> None:
     column = open_table({"x": values}, "events").read(["x"]).columns["x"]

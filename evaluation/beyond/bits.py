@@ -1,144 +1,251 @@
-"""The same bits, however the rows are cut: partitions, files, order, micro-batches."""
+"""The same bits, however the rows are cut and however late they come; what is too late is counted.
+
+Cut into partitions, files and micro-batches, in order or not; late rows on a stream or in process.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 import ids
 from evaluation.bench import Bench
-from evaluation.beyond.arriving import arrive, take_in
-from evaluation.beyond.digest import digest
+from evaluation.beyond.queries import query
 from evaluation.sessions import CORES, session
 from evaluation.size import Size
 from evaluation.step import Findings, Row, Step
 from evaluation.subject import SUBJECTS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-__all__ = ["contrast", "settled", "steps"]
+    from ids.spark.streaming import Running
 
-_ITEMS = """
-    AVG(latency) AS average, VAR_POP(latency) AS variance,
-    SHAPLEY_ATTRIBUTE(AVG(latency), region = 'EU-West' WITH (SHARE, LIFT)) AS west,
-    SHAPLEY_ATTRIBUTE(VAR_POP(latency), region = 'EU-West' AND tier = 'premium') AS premium,
-    SHAPLEY_DELTA(SUM(latency), tier = 'premium') AS moved
-"""
-# Two rows of one instant are told apart by their number, or their order would be the input's.
-_FRAMES = {
-    "time": "ORDER BY event_time RANGE INTERVAL '10' MINUTE PRECEDING SLIDE INTERVAL '1' MINUTE",
-    "count": "ORDER BY event_time, row ROWS 10000 PRECEDING SLIDE 500 ROWS",
-}
-_SCRIPTS = {
-    window: f"SELECT {_ITEMS} FROM events WINDOW w AS ({frame}) EMIT CHANGES"
-    for window, frame in _FRAMES.items()
-}
-_ONCE = (("synthetic", "time"), ("stress", "count"))
+__all__ = [
+    "arrive", "contrast", "deliver", "digest", "late_by_batch", "late_by_row", "pieces", "settled",
+    "steps", "times_of",
+]  # fmt: skip
+
+Times = npt.NDArray[np.int64]
+Late = npt.NDArray[np.bool_]
+
+_MINUTE = 60_000_000
+_SHARE, _DELAY = 0.1, 5  # of the rows come up to so many minutes late
+_ONCE = [("synthetic", "time"), ("stress", "count")]
 """Each workload once, each window once: a quick run, and where plain sums are looked at."""
 
 
 def steps(size: Size) -> list[Step]:
-    """One for each workload and window; a quick run has each of them once."""
-    cases = size.of(
-        quick=list(_ONCE),
-        full=[(work, window) for work in ("synthetic", "stress") for window in _FRAMES],
-    )
-    return [
-        Step(
-            f"beyond-bits-{workload}-{window}",
-            f"{workload}, {window} window: the same bits",
-            size.of(quick=10.0, full=25.0),
-            partial(_compare, workload, window),
-            (workload,),
-        )
-        for workload, window in cases
-    ]
+    """One for each workload and window; late rows in process, and on Spark by what is allowed."""
+    every = [(name, window) for name in ("synthetic", "stress") for window in ("time", "count")]
+    allowed: list[int] = size.of(quick=[_DELAY, 1], full=[_DELAY, 2, 0])
+    about, in_process, stream = size.of(quick=(10.0, 0.2, 3.0), full=(25.0, 0.7, 10.0))
+    found = []
+    for name, window in size.of(quick=_ONCE, full=every):
+        does, work = f"{name}, {window} window: the same bits", partial(_compare, name, window)
+        found.append(Step(f"beyond-bits-{name}-{window}", does, about, work, (name,)))
+    does, work = "late rows in process", partial(_late_in_process, allowed)
+    found.append(Step("beyond-late-engine", does, in_process, work, ("synthetic",)))
+    for minutes in allowed:
+        does, work = f"late rows, {minutes} min allowed", partial(_late_on_stream, minutes)
+        found.append(Step(f"beyond-late-stream-{minutes}", does, stream, work, ("synthetic",)))
+    return found
 
 
-def settled(emits: pa.Table, last: pa.Scalar) -> pa.Table:
+def digest(table: pa.Table) -> str:
+    """SHA-256 over names, types, NULLs and the exact bits of each number or time, by column.
+
+    >>> digest(pa.table({"x": [0.0]})) == digest(pa.table({"x": [-0.0]}))
+    False
+    """
+    hashed = sha256(f"{table.num_rows}".encode())
+    for field in table.schema:
+        column = table[field.name].combine_chunks()
+        hashed.update(f"|{field.name}:{field.type}|".encode())
+        hashed.update(np.packbits(pc.is_valid(column).to_numpy(zero_copy_only=False)).tobytes())
+        bits = column.view(pa.int64()) if column.type.bit_width == 64 else column
+        hashed.update(bits.fill_null(0).to_numpy(zero_copy_only=False).tobytes())
+    return hashed.hexdigest()
+
+
+def times_of(table: pa.Table, name: str = "event_time") -> Times:
+    """A column of times in microseconds."""
+    times: Times = table[name].cast(pa.int64()).to_numpy()
+    return times
+
+
+def settled(emits: pa.Table, last: int) -> pa.Table:
     """The emits before the last event time: those that a stream has answered, too."""
-    return emits.filter(pc.less(emits["emit_at"], last))
+    return emits.filter(pa.array(times_of(emits, "emit_at") < last))
+
+
+def pieces(table: pa.Table, count: int) -> Iterator[pa.Table]:
+    """The table in its order, cut into so many parts of about equal length."""
+    for first, end in pairwise(number * table.num_rows // count for number in range(count + 1)):
+        yield table.slice(first, end - first)
+
+
+def arrive(table: pa.Table, folder: Path, files: int) -> Path:
+    """Cut a table into files that a stream takes in their order: by when they were modified."""
+    folder.mkdir()
+    for number, piece in enumerate(pieces(table, files)):
+        path = folder / f"{number:04d}.parquet"
+        pq.write_table(piece, path, row_group_size=100_000)
+        os.utime(path, (1e9 + number, 1e9 + number))
+    return folder
+
+
+def _take_in(
+    spark: SparkSession, script: str, folder: Path, files: int = 1, lateness: int = 0
+) -> Running:
+    """Run a stream over the files of a folder, so many a micro-batch, to its end."""
+    from ids.spark.sources import read
+
+    rows = read(spark, folder, stream=True, options={"maxFilesPerTrigger": str(files)})
+    checkpoint, late = folder.with_name(f"checkpoint-{files}"), f"{lateness} minutes"
+    running = ids.spark.start(script, checkpoint=checkpoint, once=True, lateness=late, events=rows)
+    running.wait()
+    return running
 
 
 def _compare(workload: str, window: str, bench: Bench) -> Findings:
-    rows = bench.size.of(quick=20_000, full=200_000)
-    table = bench.events(SUBJECTS[workload], rows)
+    from ids.spark.sources import read
+
+    table = bench.events(SUBJECTS[workload], bench.size.of(quick=20_000, full=200_000))
     table = table.append_column("row", pa.array(np.arange(table.num_rows)))
     shuffled = table.take(bench.rng(f"bits {workload}").permutation(table.num_rows))
     ordered = arrive(table, bench.scratch / "ordered", 7)
     muddled = arrive(shuffled, bench.scratch / "muddled", 3)
-    last = pc.max(table["event_time"])
-    found: list[Row] = []
-    plain: list[Row] = []
+    script, last, found = query(f"cut_{window}"), int(times_of(table).max()), list[Row]()
     with session(CORES) as spark:
-        ways = dict(_ways(bench, spark, _SCRIPTS[window], ordered, muddled))
-        for number, (way, answer) in enumerate(ways.items()):
+        frames = {"7 files": read(spark, ordered)}
+        for count in bench.size.of(quick=[7], full=[1, 2, 3, 7, 16]):
+            cut = frames["7 files"].repartition(count)
+            frames[f"{count} partition{'s' * (count > 1)}"] = cut
+        frames["3 files, rows shuffled"] = read(spark, muddled)
+        ways: dict[str, Callable[[], pa.Table]] = {
+            "in process": partial(ids.sql, script, events=ordered),
+            "in process, rows shuffled": partial(ids.sql, script, events=muddled),
+        }
+        for way, frame in frames.items():
+            ways[f"Spark, {way}"] = ids.spark.sql(script, events=frame).toArrow
+        for count in bench.size.of(quick=[4], full=[1, 3]):
+            way = f"stream, {count} file{'s' * (count > 1)} a micro-batch"
+            ways[way] = lambda n=count: _take_in(spark, script, ordered, n).table()  # type: ignore[misc]
+        for way, answer in ways.items():
             emits = settled(answer(), last)
-            facts = {"workload": workload, "window": window, "way": way}
+            facts: Row = {"workload": workload, "window": window, "way": way}
             found.append({**facts, "emits": emits.num_rows, "digest": digest(emits)})
-            bench.said((number + 1) / (len(ways) + 1))
-        if (workload, window) in _ONCE:
-            frames = _frames(bench.size, spark, ordered, muddled)
-            plain = contrast(workload, [_plain_sums(frame) for frame in frames.values()])
-    return {"beyond_bits": found, "beyond_plain": plain}
-
-
-def _ways(
-    bench: Bench, spark: SparkSession, script: str, ordered: Path, muddled: Path
-) -> Iterator[tuple[str, Callable[[], pa.Table]]]:
-    """Every way to run the script over the same rows, in process first."""
-    yield "in process", lambda: ids.sql(script, events=ordered)
-    yield "in process, rows shuffled", lambda: ids.sql(script, events=muddled)
-    for way, frame in _frames(bench.size, spark, ordered, muddled).items():
-        yield f"Spark, {way}", partial(_on_spark, script, frame)
-    counts: tuple[int, ...] = bench.size.of(quick=(4,), full=(1, 3))
-    for files in counts:
-        way = f"stream, {files} file{'s' * (files > 1)} a micro-batch"
-        yield way, partial(_streamed, spark, script, ordered, bench.scratch / way, files)
-
-
-def _streamed(spark: SparkSession, script: str, folder: Path, place: Path, files: int) -> pa.Table:
-    return take_in(spark, script, folder, place, files).table()
-
-
-def _frames(size: Size, spark: SparkSession, ordered: Path, muddled: Path) -> dict[str, DataFrame]:
-    """The same rows in different partitions, files and orders."""
-    from ids.spark.sources import read
-
-    rows = read(spark, ordered)
-    counts: tuple[int, ...] = size.of(quick=(7,), full=(1, 2, 3, 7, 16))
-    named = {f"{count} partition{'s' * (count > 1)}": rows.repartition(count) for count in counts}
-    return {"7 files": rows, **named, "3 files, rows shuffled": read(spark, muddled)}
-
-
-def _on_spark(script: str, frame: DataFrame) -> pa.Table:
-    return ids.spark.sql(script, events=frame).toArrow()
-
-
-def _plain_sums(frame: DataFrame) -> pa.Table:
-    """Spark's own aggregates of doubles, over windows of ten minutes that do not overlap."""
-    from pyspark.sql import functions as F
-
-    window = F.window("event_time", "10 minutes")["start"].alias("start")
-    computed = {"SUM": F.sum("latency"), "AVG": F.avg("latency"), "VAR_POP": F.var_pop("latency")}
-    aggregates = [column.alias(name) for name, column in computed.items()]
-    return frame.groupBy(window).agg(*aggregates).orderBy("start").toArrow()
+            bench.said(len(found) / (len(ways) + 1))
+        plain = list(frames.values()) if (workload, window) in _ONCE else []
+        summed = [spark.sql(query("plain_sums"), rows=frame).toArrow() for frame in plain]
+    return {"beyond_bits": found, "beyond_plain": contrast(workload, summed)}
 
 
 def contrast(workload: str, ways: Sequence[pa.Table]) -> list[Row]:
     """How many different tables plain sums give, and how far apart at most, relatively."""
     found: list[Row] = []
-    for name in ways[0].column_names[1:]:
+    for name in ways[0].column_names[1:] if ways else ():
         values = np.array([way[name].to_numpy() for way in ways])
         apart = (values.max(axis=0) - values.min(axis=0)) / np.abs(values).max(axis=0)
-        digests = {digest(way.select([name])) for way in ways}
-        facts = {"workload": workload, "aggregate": name, "ways": len(ways)}
-        found.append({**facts, "distinct": len(digests), "spread": float(apart.max())})
+        distinct = len({digest(way.select([name])) for way in ways})
+        facts: Row = {"workload": workload, "aggregate": name, "ways": len(ways)}
+        found.append({**facts, "distinct": distinct, "spread": float(apart.max())})
     return found
+
+
+def deliver(table: pa.Table, share: float, delay: int, rng: np.random.Generator) -> pa.Table:
+    """The rows as they come: a share of them up to ``delay`` microseconds after its event time."""
+    times = times_of(table)
+    wait = np.where(rng.random(len(times)) < share, rng.integers(1, delay + 1, len(times)), 0)
+    return table.take(np.argsort(times + wait, kind="stable"))
+
+
+def late_by_row(times: Times, lateness: int) -> Late:
+    """Which rows are too late by the engine's rule: against the newest row before them."""
+    return times < np.maximum.accumulate(times) - lateness
+
+
+def late_by_batch(batches: Sequence[Times], lateness: int) -> Late:
+    """Which rows are too late by a stream's rule: against the watermark their batch began with."""
+    newest = np.maximum.accumulate([-(2**62), *(times.max() for times in batches)])
+    pairs = zip(batches, newest[:-1] - lateness, strict=True)
+    return np.concatenate([times < watermark for times, watermark in pairs])
+
+
+def _delivered(bench: Bench) -> tuple[pa.Table, pa.Table, list[pa.Table]]:
+    """The rows in order, as they come, and these in parts."""
+    rows, parts = bench.size.of(quick=(20_000, 3), full=(100_000, 10))
+    table = bench.events(SUBJECTS["synthetic"], rows)
+    came = deliver(table, _SHARE, _DELAY * _MINUTE, bench.rng("late"))
+    return table, came, list(pieces(came, parts))
+
+
+def _row(way: str, minutes: int, came: pa.Table, late: Late, dropped: int) -> Row:
+    """What was allowed, and how many rows came, out of order, were dropped, and should be."""
+    allowed: Row = {"way": way, "delay_minutes": _DELAY, "allowed_minutes": minutes}
+    behind = int(late_by_row(times_of(came), 0).sum())
+    counts: Row = {"rows": len(late), "late": behind, "dropped": dropped}
+    return {**allowed, **counts, "expected": int(late.sum())}
+
+
+def _late_on_stream(minutes: int, bench: Bench) -> Findings:
+    table, came, parts = _delivered(bench)
+    script, watermark = query("late"), int(times_of(table).max()) - minutes * _MINUTE
+    late = late_by_batch([times_of(part) for part in parts], minutes * _MINUTE)
+    with session(CORES) as spark:
+        folder = arrive(came, bench.scratch / "arriving", len(parts))
+        running = _take_in(spark, script, folder, lateness=minutes)
+        emits, dropped = running.table(), running.progress().totals.late
+    whole, kept = (
+        digest(emits) == digest(settled(ids.sql(script, events=rows), watermark))
+        for rows in (table, came.filter(pa.array(~late)))
+    )
+    row = _row("stream", minutes, came, late, dropped)
+    alike: Row = {"answers": emits.num_rows, "like_batch": whole, "like_kept": kept}
+    return {"beyond_late": [{**row, **alike}]}
+
+
+def _late_in_process(allowed: Sequence[int], bench: Bench) -> Findings:
+    """The window's answers after every batch, beside those of an engine given the rows in order."""
+    table, came, parts = _delivered(bench)
+    found: list[Row] = []
+    for minutes in allowed:
+        late = late_by_row(times_of(came), minutes * _MINUTE)
+        engine, kept, end = _engine(minutes), True, 0
+        for part in parts:
+            engine.ingest(part)
+            end += part.num_rows
+            sound = came.slice(0, end).filter(pa.array(~late[:end])).sort_by("event_time")
+            kept &= _answers(engine) == _answers(_engine(0, sound))
+        row = _row("engine", minutes, came, late, engine.late_rows)
+        whole = _answers(engine) == _answers(_engine(0, table))
+        found.append({**row, "answers": len(parts), "like_batch": whole, "like_kept": kept})
+        bench.said(len(found) / len(allowed))
+    return {"beyond_late": found}
+
+
+def _engine(minutes: int, *batches: pa.Table) -> ids.Engine:
+    window, late = ids.TimeWindow("10 minutes", "1 minute"), f"{minutes} minutes"
+    engine = ids.Engine(window, value="latency", order_by="event_time", lateness=late)
+    engine.register("west", "region = 'EU-West'")
+    for batch in batches:
+        engine.ingest(batch)
+    return engine
+
+
+def _answers(engine: ids.Engine) -> list[object]:
+    """What the window says now; doubles are compared as they are."""
+    asked = [engine.attribute(game, "west") for game in ("AVG", "VAR_POP")]
+    return [engine.rows, *((one.value, one.share, one.lift) for one in asked)]

@@ -1,50 +1,77 @@
-"""The figures of the pipeline on Spark and of the taxi months."""
+"""The fan-out of atoms, Spark over rows and cores, and the taxi months, drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evaluation.beyond.scaling import IN_PROCESS
-from evaluation.beyond.stretches import NAMES, stretches
-from evaluation.chapter import Figure, Tables
-from evaluation.drawing import OURS, STYLES, canvas, label_lines
+from evaluation.beyond.queries import query
+from evaluation.drawing import GREY, OURS, STYLES, canvas, label_line, label_lines, plot
+from evaluation.tables import Tables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.figure import Figure
 
 __all__ = ["FIGURES"]
 
-Amounts = npt.NDArray[np.float64]
-
-_LABELS = {2: "Spark, 2 cores", 1: "Spark, 1 core", IN_PROCESS: "in process"}
 # Light beside dark, so that neighbours are told apart in grey.
 _FILLS = {
-    "Manhattan": (OURS, ""),
-    "Queens": ("#f0c987", ""),
-    "Brooklyn": ("#b0613a", ""),
-    "Bronx": ("#8fbfa8", "////"),
+    "manhattan": (OURS, ""),
+    "queens": ("#f0c987", ""),
+    "brooklyn": ("#b0613a", ""),
+    "bronx": ("#8fbfa8", "////"),
     "elsewhere": ("#bdbdbd", "...."),
 }
 
 
-def _draw_scaling(tables: Tables) -> Drawing:
+def _fanout(tables: Tables) -> Figure:
+    from matplotlib.ticker import LogLocator
+
+    drawing, (left, right) = canvas(2, height=2.9)
+    rows = tables.select("FROM beyond_fanout ORDER BY predicates")
+    labels = dict.fromkeys(row["label"] for row in tables["beyond_fanout"])
+    for style, label in zip(STYLES, labels, strict=False):
+        mine = [row for row in rows if row["label"] == label]
+        given_up = [n for n, row in enumerate(mine) if not row["refined"]]
+        ks, atoms = [row["predicates"] for row in mine], [row["signatures"] for row in mine]
+        for axes, ys in ((left, atoms), (right, [row["slide_ns"].median for row in mine])):
+            axes.plot(ks, ys, label=label if axes is left else None, **style)
+            hollow = {**style, "linestyle": "", "markerfacecolor": "white", "markersize": 6}
+            axes.plot([ks[n] for n in given_up], [ys[n] for n in given_up], zorder=5, **hollow)
+    left.set(title="(a) live atoms", ylabel="live atoms")
+    right.set(title="(b) a row of a slide", ylabel="ns a row, slides of 1,000")
+    ticks = sorted({row["predicates"] for row in rows})
+    for axes in (left, right):
+        axes.set(yscale="log", xlabel="registered predicates, K")
+        axes.set_xticks(ticks, map(str, ticks))
+        axes.minorticks_off()
+    right.yaxis.set_major_locator(LogLocator(subs=(1, 3)))  # it spans little more than a decade
+    right.yaxis.set_major_formatter("{x:,.0f}")
+    window, limit = rows[0]["window"], rows[0]["limit"]
+    for value, text, dash, shift in ((window, "N", "-", 5), (limit, "atom limit", "--", -6)):
+        left.axhline(value, color=GREY, linewidth=0.9, linestyle=dash, zorder=1)
+        label_line(left, 0.6 * ticks[-1], value, text, xytext=(0, shift), color=GREY)
+    steep = np.arange(ticks[0], np.log2(8 * window))
+    left.plot(steep, 2.0**steep, color=GREY, linewidth=0.9, linestyle=":")
+    label_line(left, steep[-1], 2.0 ** steep[-1], "2^K", color=GREY)
+    left.set_ylim(2, 16 * window)
+    drawing.legend(loc="outside lower center", ncols=3)
+    return drawing
+
+
+def _scaling(tables: Tables) -> Figure:
     drawing, (axes,) = canvas()
     ends = []
-    for style, cores in zip(STYLES, _LABELS, strict=False):
-        rows = sorted(tables.where("beyond_scaling", cores=cores), key=lambda row: row["rows"])
-        if not rows:
-            continue
-        counts = np.array([row["rows"] for row in rows])
-        rates = [row["seconds"] for row in rows]
-        mean = counts / np.array([one.mean for one in rates])
-        spread = np.array([[min(one.half_width / one.mean, 0.9) for one in rates]] * 2) * mean
-        axes.errorbar(counts, mean, spread, capsize=2, **style)
-        ends.append((float(counts[-1]), float(mean[-1]), _LABELS[cores], style["color"]))
+    names = {2: "Spark, 2 cores", 1: "Spark, 1 core", 0: "in process"}
+    for style, (cores, name) in zip(STYLES, names.items(), strict=False):
+        rows = tables.select(
+            f"SELECT rows, rate(seconds, rows) AS rate FROM beyond_scaling "
+            f"WHERE cores = {cores} ORDER BY rows"
+        )
+        plot(axes, [row["rows"] for row in rows], [row["rate"] for row in rows], style)
+        ends.append((rows[-1]["rows"], rows[-1]["rate"].mean, name, style["color"]))
     axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="rows per second")
     low, high = axes.get_xlim()
     axes.set_xlim(low, high * (high / low) ** 0.45)  # room for the names
@@ -52,17 +79,16 @@ def _draw_scaling(tables: Tables) -> Drawing:
     return drawing
 
 
-def _draw_taxi(tables: Tables) -> Drawing:
-    found = stretches(tables["beyond_taxi_days"])
+def _taxi(tables: Tables) -> Figure:
+    found = tables.select(query("stretches"))
     drawing, (whole, moved) = canvas(2, height=3.0)
-    parts = {name: np.array([one.parts[name] for one in found]) for name in NAMES}
-    average = np.array([one.average for one in found])
-    _stack(whole, parts, average)
-    _stack(moved, {name: part - part[0] for name, part in parts.items()}, average - average[0])
+    parts = {name: np.array([row[name] for row in found]) for name in ("average", *_FILLS)}
+    _stack(whole, parts)
+    _stack(moved, {name: part - part[0] for name, part in parts.items()})
     whole.set(title="(a) What the average fare is made of", ylabel="dollars")
-    moved.set(title=f"(b) Who moved it since {found[0].label}", ylabel="dollars more or less")
+    moved.set(title=f"(b) Who moved it since {found[0]['label']}", ylabel="dollars more or less")
     for axes in (whole, moved):
-        axes.set_xticks(range(len(found)), [one.label for one in found], rotation=45, ha="right")
+        axes.set_xticks(range(len(found)), [row["label"] for row in found], rotation=45, ha="right")
         axes.grid(axis="x", visible=False)
         axes.axhline(0, color="black", linewidth=0.6)
     low, high = whole.get_ylim()
@@ -71,38 +97,24 @@ def _draw_taxi(tables: Tables) -> Drawing:
     return drawing
 
 
-def _stack(axes: Axes, parts: Mapping[str, Amounts], total: Amounts) -> None:
+def _stack(axes: Axes, parts: dict[str, Any]) -> None:
     """Parts above and below zero, in one order; their sum is the mark."""
-    places = np.arange(len(total))
-    above, below = np.zeros(len(total)), np.zeros(len(total))
-    for name, part in parts.items():
-        color, hatch = _FILLS[name]
-        base = np.where(part >= 0, above, below)
-        axes.bar(
-            places, part, bottom=base, width=0.7, color=color, hatch=hatch, edgecolor="white",
-            linewidth=0.3, label=name,
-        )  # fmt: skip
+    above = below = 0 * parts["average"]
+    places = np.arange(len(above))
+    for name, (color, hatch) in _FILLS.items():
+        part, base = parts[name], np.where(parts[name] >= 0, above, below)
+        filled: dict[str, Any] = {
+            "color": color,
+            "hatch": hatch,
+            "edgecolor": "white",
+            "linewidth": 0.3,
+        }
+        label = "elsewhere" if name == "elsewhere" else name.title()
+        axes.bar(places, part, bottom=base, width=0.7, label=label, **filled)
         above, below = above + np.maximum(part, 0), below + np.minimum(part, 0)
-    axes.plot(
-        places, total, linestyle="", marker="D", markersize=5, color="black",
-        markeredgecolor="white", label="their sum: the average",
-    )  # fmt: skip
+    mark: dict[str, Any] = {"linestyle": "", "marker": "D", "markersize": 5, "color": "black"}
+    label = "their sum: the average"
+    axes.plot(places, parts["average"], markeredgecolor="white", label=label, **mark)
 
 
-FIGURES = (
-    Figure(
-        "beyond-scaling",
-        "Spark's rows per second grow with the rows there are, as its fixed costs are shared; the "
-        "process alone is faster on one machine. From Parquet to the last emit; the bars are 95 % "
-        "t-intervals.",
-        ("beyond_scaling",),
-        _draw_scaling,
-    ),
-    Figure(
-        "beyond-taxi",
-        "The average fare of a week's taxi trips, and the boroughs' parts of it (a): they add up "
-        "to it in every window, so their changes (b) add up to its change.",
-        ("beyond_taxi_days",),
-        _draw_taxi,
-    ),
-)
+FIGURES = {"beyond-fanout": _fanout, "beyond-scaling": _scaling, "beyond-taxi": _taxi}

@@ -1,0 +1,227 @@
+"""Questions nobody registered: what a scan takes, and what an index could be made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyroaring import BitMap
+
+import ids
+from evaluation.bench import Bench
+from evaluation.repeated import Repeated, in_turns
+from evaluation.size import Size
+from evaluation.step import Findings, Row, Step
+from ids.model.expression import Column, Comparison, Expression, In, Literal
+from ids.model.table import ColumnData, Kind, Table
+from ids.predicates.truth import truth
+from ids.state.index import Index
+from ids.state.retained import Retained
+
+__all__ = ["Blocks", "Roaring", "steps"]
+
+Ints = npt.NDArray[np.int64]
+Holds = Callable[[Any], bool]
+
+# Each as the engine and SQL take it, and as a Python function of a trip.
+_CONDITIONS: dict[str, Holds] = {
+    "PULocationID = 74": lambda t: t.PULocationID == 74,
+    "PULocationID = 207": lambda t: t.PULocationID == 207,
+    "payment_type IN (1, 2)": lambda t: t.payment_type in (1, 2),
+    "trip_distance > 5 AND payment_type = 1": lambda t: t.trip_distance > 5 and t.payment_type == 1,
+    "store_and_fwd_flag = 'N' AND PULocationID <> 74": lambda t: (
+        t.store_and_fwd_flag == "N" and t.PULocationID != 74
+    ),
+    "fare_amount < 10 OR DOLocationID = 42": lambda t: t.fare_amount < 10 or t.DOLocationID == 42,
+}
+_COLUMNS = ["PULocationID", "DOLocationID", "payment_type", "store_and_fwd_flag", "trip_distance",
+            "fare_amount"]  # fmt: skip
+_BATCH = 1_000
+_ZONES = 261  # as frequent as 1/1, 1/2, …; the last is rare
+_CHOSEN = {2e-5: [260], 1e-3: [159], 0.1: [1, 7], 0.6: [*range(20)]}
+"""Zones that together have about such a share of the rows."""
+
+
+def steps(size: Size) -> list[Step]:
+    """The scan over taxi trips; the structures over zones made at random."""
+    scan, structures = size.of(quick=(2.0, 4.0), full=(10.0, 60.0))
+    return [
+        Step("beyond-scan", "a condition nobody registered, by a scan", scan, _scan, ("nyc",)),
+        Step("beyond-structures", "what an index could be", structures, _structures),
+    ]
+
+
+def _scan(bench: Bench) -> Findings:
+    """Polars and DuckDB find the rows and sum what AVG needs; the loop is the paper's mechanism."""
+    months = [pq.read_table(file, columns=_COLUMNS) for file in bench.library.trips[:-1]]
+    trips = pa.concat_tables(months, promote_options="permissive")
+    trips = trips.slice(0, bench.size.of(quick=20_000, full=200_000)).combine_chunks()
+    engine = ids.Engine(ids.CountWindow(trips.num_rows), "fare_amount")
+    engine.ingest(trips)
+    tuples = list(trips.to_pandas().itertuples(index=False))
+    polars, duck, found = pl.SQLContext(trips=pl.from_arrow(trips)), duckdb.connect(), list[Row]()
+    duck.from_arrow(trips).create("trips")
+    for condition, holds in _CONDITIONS.items():
+        query = f"SELECT count(fare_amount), sum(fare_amount) FROM trips WHERE {condition}"
+        held = duck.execute(query).fetchall()[0][0]
+        if held != _loop(tuples, holds):
+            raise AssertionError(f"the loop finds other rows of {condition}")
+        contenders: dict[str, Callable[[], object]] = {
+            "scan": partial(_ask_anew, engine, condition),
+            "Polars": polars.execute(query).collect,
+            "DuckDB": lambda query=query: duck.execute(query).fetchall(),  # type: ignore[misc]
+        }
+        spent = in_turns(contenders, 5 * bench.size.repetitions)
+        # the loop by itself: it would leave none of the others' columns in the cache
+        spent |= in_turns({"loop": partial(_loop, tuples, holds)}, bench.size.repetitions)
+        facts: Row = {"rows": trips.num_rows, "condition": condition, "held": held}
+        found += [{**facts, "contender": name, "seconds": time} for name, time in spent.items()]
+        bench.said(len(found) / (4 * len(_CONDITIONS)))
+    return {"beyond_scan": found}
+
+
+def _loop(trips: Sequence[Any], holds: Holds) -> int:
+    """One trip after the other, in Python; no condition holds on what is missing."""
+    count, total, squares = 0, 0.0, 0.0
+    for trip in trips:
+        if holds(trip):
+            count += 1
+            total += trip.fare_amount
+            squares += trip.fare_amount * trip.fare_amount
+    return count
+
+
+def _ask_anew(engine: ids.Engine, condition: str) -> ids.Attribution:
+    """Asked as if for the first time since a slide; the plan is known."""
+    engine._questions.slid()
+    return engine.attribute("AVG", condition)
+
+
+class Blocks:
+    """Ours: blocks of rows in the order of their values."""
+
+    def __init__(self) -> None:
+        self.retained = Retained({"zone": Kind.NUMBER})
+        self.index = Index(["zone"], self.retained.kinds)
+
+    def slide(self, coming: npt.NDArray[Any], going: npt.NDArray[Any]) -> float:
+        """Rows come and as many of the oldest go; returns the seconds of its own upkeep."""
+        table = Table({"zone": ColumnData(Kind.NUMBER, coming)}, len(coming))
+        tags = np.zeros(len(coming), np.uint32)
+        self.retained.rows.append(self.retained.block(table, tags, [], [], None))
+        self.retained.rows.drop_front(len(going))
+        start = perf_counter()
+        self.index.follow(self.retained)
+        return perf_counter() - start
+
+    def find(self, condition: Expression) -> Ints:
+        """The ascending places of the rows that the condition holds on, 0 the oldest."""
+        access = self.index.access(condition, self.retained)
+        assert access is not None
+        return access.places(self.retained)
+
+    def scan(self, condition: Expression) -> Ints:
+        """The same without the index."""
+        return np.flatnonzero(truth(condition, self.retained.table()) == 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.index.nbytes
+
+
+class Roaring:
+    """A compressed bitmap of row numbers for each value."""
+
+    def __init__(self) -> None:
+        self.bitmaps = [BitMap() for _ in range(_ZONES)]
+        self.first = self.last = 0
+
+    def slide(self, coming: Ints, going: Ints) -> float:
+        """As that of ``Blocks``."""
+        start = perf_counter()
+        order = np.argsort(coming, kind="stable")
+        zones, starts = np.unique(coming[order], return_index=True)
+        places = np.split((order + self.last).astype(np.uint32), starts[1:])
+        for zone, rows in zip(zones.tolist(), places, strict=True):
+            self.bitmaps[zone].update(rows)
+        for zone in np.unique(going).tolist():
+            self.bitmaps[zone].remove_range(self.first, self.first + len(going))
+        self.first, self.last = self.first + len(going), self.last + len(coming)
+        return perf_counter() - start
+
+    def find(self, zones: Sequence[int]) -> Ints:
+        """The ascending places of the rows of these zones, 0 the oldest."""
+        several = [self.bitmaps[zone] for zone in zones]
+        rows = BitMap.union(*several) if len(several) > 1 else several[0]
+        return np.asarray(rows.to_array()).astype(np.int64) - self.first
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(len(bitmap.serialize()) for bitmap in self.bitmaps)
+
+
+def _structures(bench: Bench) -> Findings:
+    """Each follows a window; then the same rows are asked for, and a scan stands beside."""
+    window, slides = bench.size.of(quick=(50_000, 10), full=(1_000_000, 262))
+    rows = window + bench.size.repetitions * slides * _BATCH
+    rng, share = np.random.default_rng(1), 1 / np.arange(1.0, _ZONES)
+    zones = rng.choice(_ZONES, rows, p=[*(share * (1 - 2e-5) / share.sum()), 2e-5])
+    doubles = rng.lognormal(2.5, 0.6, rows)  # asked for ranges: nothing for a bitmap
+    blocks, roaring, ranges = Blocks(), Roaring(), Blocks()
+    kept, asked = list[Row](), list[Row]()
+    for name, structure, column in (
+        ("sorted blocks", blocks, zones),
+        ("roaring", roaring, zones),
+        ("sorted blocks, doubles", ranges, doubles),
+    ):
+        upkeep = _kept(structure, column, window, slides)
+        facts: Row = {"structure": name, "window": window, "ns_per_row": upkeep}
+        kept.append({**facts, "bytes_per_row": structure.nbytes / window})
+    bench.said(0.7)
+    for selectivity, chosen in _CHOSEN.items():
+        among = In(Column("zone"), tuple(map(Literal, chosen)))
+        least = float(np.quantile(doubles[-window:], 1 - selectivity))
+        above = Comparison(">", Column("zone"), Literal(least))
+        held = np.isin(zones[-window:], chosen), doubles[-window:] > least
+        for name, find, truths in (
+            ("sorted blocks", partial(blocks.find, among), held[0]),
+            ("roaring", partial(roaring.find, chosen), held[0]),
+            ("scan", partial(blocks.scan, among), held[0]),
+            ("sorted blocks, doubles", partial(ranges.find, above), held[1]),
+            ("scan, doubles", partial(ranges.scan, above), held[1]),
+        ):
+            if not np.array_equal(find(), np.flatnonzero(truths)):
+                raise AssertionError(f"{name} finds other rows")
+            facts = {"selectivity": selectivity, "rows": int(truths.sum()), "contender": name}
+            asked.append({**facts, "us": Repeated.of(_burst(find) for _ in range(9))})
+    return {"beyond_structures": kept, "beyond_structures_asked": asked}
+
+
+def _kept(structure: Blocks | Roaring, column: Any, window: int, slides: int) -> Repeated:
+    """The window filled, then slid over the rest: ns a row, of so many slides each."""
+    for start in range(0, window, 50_000):
+        structure.slide(column[start : start + 50_000], column[:0])
+    spent = [
+        structure.slide(column[at : at + _BATCH], column[at - window :][:_BATCH])
+        for at in range(window, len(column), _BATCH)
+    ]
+    return Repeated.of(1e9 / _BATCH * np.reshape(spent, (-1, slides)).mean(axis=1))
+
+
+def _burst(work: Callable[[], object]) -> float:
+    """Microseconds of a call, several in a row: some take no longer than a look at the clock."""
+    calls, start = 0, perf_counter()
+    while (spent := perf_counter() - start) < 0.01:
+        work()
+        calls += 1
+    return 1e6 * spent / calls

@@ -1,0 +1,207 @@
+"""Spark over cores, rows and lengths of window, and beside what a user would write by hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import ids
+from evaluation.bench import Bench
+from evaluation.beyond.bits import arrive, digest
+from evaluation.beyond.queries import query
+from evaluation.repeated import Repeated, in_turns
+from evaluation.sessions import CORES, session, to_nowhere
+from evaluation.size import Size
+from evaluation.step import Findings, Row, Step, Value
+from evaluation.subject import SUBJECTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["IN_PROCESS", "steps"]
+
+IN_PROCESS = 0
+"""Stands in the column of cores for a run without Spark."""
+
+Contenders = Mapping[str, Callable[[], object]]
+_COLUMNS = ["region", "tier", "endpoint"]
+_WARM = 5  # micro-batches before those that are timed
+_COMMAND = """
+import resource, sys
+from ids.cli.app import invoke
+code = invoke(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def steps(size: Size) -> list[Step]:
+    """What is written by hand beside ours; then, when Java has run for a while, how ours scales."""
+    works: list[tuple[str, str, float, Callable[[Bench], Findings]]] = [
+        *((f"panes-{k}", f"pane sums, K = {k}", 140.0, partial(_panes, k)) for k in (4, 16, 61)),
+        ("stream", "micro-batches beside a plain stream", 50.0, _stream),
+        ("memory", "Python's memory beside Spark", 60.0, _memory),
+        ("lengths", "longer windows on Spark", 70.0, _lengths),
+    ]
+    found = [
+        Step(f"beyond-{name}", does, size.of(quick=15.0, full=about), work)
+        for name, does, about, work in works
+    ]
+    many = {1_000_000: 30.0, 2_000_000: 30.0, 5_000_000: 50.0, 20_000_000: 120.0}
+    for rows, about in size.of(quick={100_000: 20.0}, full=many).items():
+        name, does = f"beyond-scaling-{rows:09d}", f"{rows:,} rows on 1 and 2 cores"
+        found.append(Step(name, does, about, partial(_scale, rows), ("synthetic",)))
+    return found
+
+
+@contextmanager
+def _requests(bench: Bench, rows: int, files: int = 8) -> Iterator[tuple[DataFrame, Path]]:
+    """So many requests as Parquet files made by Spark, and where they are."""
+    place = bench.scratch / f"requests-{rows}"
+    with session(CORES) as spark:
+        spark.sql(query("requests", rows=rows, files=files)).write.parquet(str(place))
+        yield spark.read.parquet(str(place)), place
+
+
+def _timed(bench: Bench, name: str, contenders: Contenders, **facts: Value) -> Findings:
+    """The seconds of each contender, taking turns."""
+    spent = in_turns(contenders, bench.size.repetitions)
+    return {name: [{**facts, "contender": who, "seconds": took} for who, took in spent.items()]}
+
+
+def _panes(k: int, bench: Bench) -> Findings:
+    """Exact sums by minute, beside ``groupBy`` of the referenced columns in doubles."""
+    from evaluation.baselines.spark_groupby import drill_down, pandas_udf_panes
+
+    regions, tiers, endpoints = {4: (2, 1, 1), 16: (4, 2, 10), 61: (8, 3, 50)}[k]
+    words = [("region", f"region-{n}") for n in range(regions)]
+    words += [("tier", word) for word in ("premium", "basic", "free")[:tiers]]
+    words += [("endpoint", f"/endpoint/{n}") for n in range(endpoints)]
+    size, slide = bench.size.of(quick=50_000, full=20_000_000), "1 minute"
+    with _requests(bench, size) as (rows, _):
+        survey, exact = _exact(rows, words)
+        contenders: Contenders = {
+            "plain drill-down": partial(to_nowhere, drill_down(rows, _COLUMNS, slide)),
+            "exact panes": partial(to_nowhere, exact),
+            "the survey before them": survey,
+            "panes with a pandas UDF": partial(to_nowhere, pandas_udf_panes(rows, words, slide)),
+        }
+        return _timed(bench, "beyond_panes", contenders, rows=size, predicates=k)
+
+
+def _exact(
+    rows: DataFrame, words: Sequence[tuple[str, str]]
+) -> tuple[Callable[[], object], DataFrame]:
+    """The survey of a VAR_POP query, and its exact sums by pane and cell, as a batch makes them."""
+    from ids.plan import planned
+    from ids.spark.batch import fit_parts
+    from ids.spark.cells import cells_of, wordy_columns
+    from ids.spark.frames import Frame
+    from ids.spark.panes import Layout, atoms
+    from ids.spark.rows import ready, survey
+
+    items = ", ".join(f"SHAPLEY_ATTRIBUTE(VAR_POP(latency), {n} = '{word}')" for n, word in words)
+    frame = Frame.of(rows)
+    plan = next(planned(query("requests_panes", items=items), lambda _: frame.schema)).plan
+    assert plan is not None
+    table = ready(plan, frame)
+    table = replace(table, present=survey(plan, table).present)
+    cells = cells_of(plan.predicates, frame.columns, wordy_columns(plan.predicates, frame.columns))
+    layout = Layout.of(plan, fit_parts(plan, table, survey(plan, table)))
+    return lambda: fit_parts(plan, table, survey(plan, table)), atoms(plan, table, cells, layout)
+
+
+def _lengths(bench: Bench) -> Findings:
+    """Windows of one minute to a thousand, over the same rows."""
+    size = bench.size.of(quick=50_000, full=5_000_000)
+    with _requests(bench, size) as (rows, _):
+        scripts = {f"{n} min": query("requests_two", minutes=n) for n in (1, 10, 100, 1000)}
+        contenders: Contenders = {
+            name: lambda script=script: to_nowhere(ids.spark.sql(script, events=rows))  # type: ignore[misc]
+            for name, script in scripts.items()
+        }
+        return _timed(bench, "beyond_lengths", contenders, rows=size)
+
+
+def _stream(bench: Bench) -> Findings:
+    """One file a micro-batch: four attributions, beside sums by minute and the three columns."""
+    from evaluation.baselines.spark_groupby import drill_down
+
+    batch, batches = bench.size.of(quick=(5_000, _WARM + 5), full=(200_000, 30))
+    plain, ours = f"{bench.scratch}/plain", f"{bench.scratch}/ours"
+    with _requests(bench, batch * batches, batches) as (whole, place):
+        reader = whole.sparkSession.readStream.schema(whole.schema)
+        rows = reader.option("maxFilesPerTrigger", 1).parquet(str(place))
+        timely = rows.withWatermark("event_time", "0 seconds")
+        writer = drill_down(timely, _COLUMNS, "1 minute").writeStream.trigger(availableNow=True)
+        started = writer.start(plain, "parquet", checkpointLocation=f"{plain}-check")
+        seconds = {"plain streaming groupBy": _batches(started)}
+        script, check = query("requests_four"), f"{ours}-check"
+        running = ids.spark.start(
+            script, checkpoint=check, output=f"{ours}/", once=True, events=rows
+        )
+        seconds["ids.spark.start"] = _batches(running.query)
+    facts: Row = {"batch": batch}
+    return {"beyond_stream": [{**facts, "contender": n, "seconds": s} for n, s in seconds.items()]}
+
+
+def _batches(running: Any) -> Repeated:
+    """The seconds of each micro-batch that had rows, as Spark itself reports them, once warm."""
+    seconds: dict[int, float] = {}
+    while running.isActive:
+        running.awaitTermination(0.5)
+        for progress in running.recentProgress:
+            if progress["numInputRows"]:
+                seconds[progress["batchId"]] = progress["durationMs"]["triggerExecution"] / 1e3
+    return Repeated.of(seconds[batch] for batch in sorted(seconds)[_WARM:])
+
+
+def _memory(bench: Bench) -> Findings:
+    """``ids run`` from its start to its end, and the most memory that its Python took."""
+    found, script = list[Row](), bench.scratch / "query.sql"
+    script.write_text(query("requests_two", minutes=10))
+    for rows in bench.size.of(quick=(20_000, 200_000), full=(1_000_000, 50_000_000)):
+        with _requests(bench, rows) as (_, place):
+            arguments = ["run", script, "--table", f"events={place}", "--master", f"local[{CORES}]"]
+        command = [sys.executable, "-c", _COMMAND, *map(str, arguments), "--output"]
+        begun = perf_counter()
+        output = bench.scratch / f"{rows}.parquet"
+        done = subprocess.run([*command, output], capture_output=True, check=True)
+        spent, peak = perf_counter() - begun, 1024 * int(done.stderr.split()[-1])
+        found.append({"rows": rows, "seconds": spent, "bytes": peak})
+    return {"beyond_memory": found}
+
+
+def _scale(rows: int, bench: Bench) -> Findings:
+    """The synthetic stream from Parquet to the last emit, on one core, on two, and in process."""
+    from ids.spark.sources import read
+
+    table = bench.events(SUBJECTS["synthetic"], rows)
+    place = arrive(table, bench.scratch / "events", max(4, -(-rows // 500_000)))
+    script, clock = query("scaled"), 0.0
+    answers = ids.sql(script, events=place)
+
+    def run(cores: int) -> None:
+        nonlocal clock
+        with session(cores) if cores else nullcontext() as spark:
+            begun = perf_counter()
+            if spark is None:
+                ids.sql(script, events=place)
+            else:
+                to_nowhere(ids.spark.sql(script, events=read(spark, place)))
+            clock += perf_counter() - begun
+
+    with session(CORES) as spark:
+        if digest(ids.spark.sql(script, events=read(spark, place)).toArrow()) != digest(answers):
+            raise AssertionError("Spark gives other answers")
+    contenders = {str(cores): partial(run, cores) for cores in (1, 2, IN_PROCESS)}
+    spent = in_turns(contenders, bench.size.repetitions, lambda: clock)
+    facts: Row = {"rows": rows, "emits": answers.num_rows}
+    return {"beyond_scaling": [{**facts, "cores": int(n), "seconds": s} for n, s in spent.items()]}

@@ -75,22 +75,22 @@ def compose(chapters: Sequence[Any], directory: Path) -> Edition:
     tables = Tables(rows)
     _tell(told, tables)
     parts = [_part(chapter, mine[chapter.key], tables) for chapter in chapters if mine[chapter.key]]
-    edition = Edition(parts, tables, told)
-    tables.load("failed", [{"claim": claim} for claim in edition.failed])
     compared = [
         {"chapter": f"[{part.heading}](#{_anchor(part.heading)})", "verdict": one.verdict}
         for part in parts
         for one in part.comparisons
     ]
     tables.load("comparisons", compared)
-    return edition
+    return Edition(parts, tables, told)
 
 
 def markdown(edition: Edition, place: str = "") -> str:
     """The whole evaluation; ``place`` is the path to its files, with the slash."""
     head = fill("head", Text((HERE / "report.md").read_text(encoding="utf-8")), edition.tables)
+    belied = [f"- Claimed, and not borne out by these records: {one}" for one in edition.failed]
     blocks = [
         f"<!-- Generated; do not edit. -->\n\n# {head.title}\n\n{head.body}",
+        *belied,
         *(f"## {part.heading}\n\n{part.body}" for part in edition.parts),
     ]
     return re.sub(r"\]\((?=(figures|tables|records)\b)", f"]({place}", "\n\n".join(blocks)) + "\n"

@@ -2,139 +2,79 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from evaluation.chapter import Figure, Tables
 from evaluation.drawing import GREY, STYLES, canvas, label_lines, plot
-from evaluation.rq4.findings import DEFAULT, PLAIN, inexact, ingest
+from evaluation.repeated import Repeated
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
+    from matplotlib.figure import Figure
+
+    from evaluation.tables import Tables
 
 __all__ = ["FIGURES"]
 
-End = tuple[float, float, str, str]
-Line = dict[int, float]
-BOUNDS = (
-    ("Eq. 6", PLAIN, "eq6", 1),
-    ("Hoeffding–Serfling", "Hoeffding", "bound", 3),
-    ("Bernstein–Serfling", PLAIN, "bound", 2),
-    ("ours", DEFAULT, "bound", 0),
-    ("observed", DEFAULT, "observed", 5),
-)
-SAMPLERS = (
-    ("eager", "eager domination", 1),
-    ("priority", "priority-sample", 3),
-    ("engine, all", "engine with a sample", 5),
-    ("WindowSample", "WindowSample", 0),
-    ("chain", "chain-sample", 2),
-    ("lazy loop", "lazy sweeps", 4),
-)
+THIN: dict[str, Any] = {"color": STYLES[1]["color"], "linestyle": "-", "linewidth": 0.8}
+DASHED: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 1.0}
 
 
-def _draw(tables: Tables) -> Drawing:
-    drawing, (error, bounds, cost) = canvas(3, height=2.9)
-    _error(error, tables)
-    _bounds(bounds, tables)
-    _cost(cost, tables)
+def _error(of: str, game: str = "AVG", way: str = "extremes whole") -> str:
+    """The median over predicates by r, in % of the aggregate; where there is an error at all."""
+    return f"""SELECT r, median(100 * {of} / worth) AS y FROM rq4_error
+               WHERE way = '{way}' AND game = '{game}' AND kind = 'equality'
+                 AND observed > 1e-9 * abs(exact) GROUP BY r ORDER BY r"""
+
+
+def _cost(contender: str) -> str:
+    """Microseconds a tuple by r."""
+    return f"""SELECT r, scaled(ns, 1e-3) AS y FROM rq4_ingest
+               WHERE contender = '{contender}' ORDER BY r"""
+
+
+ROOT = f"""SELECT r, first(y) OVER by_r / 3 * sqrt(first(r) OVER by_r / r) AS y
+           FROM ({_error("mae")}) WINDOW by_r AS (ORDER BY r)"""
+# Each panel's title, unit, room to the right for the names of its lines, and the lines.
+PANELS = (
+    ("(a) Error", "error, % of the aggregate", 9, (
+        ("VAR_POP", STYLES[1], _error("mae", "VAR_POP")), ("AVG", STYLES[0], _error("mae")),
+        ("COUNT", STYLES[2], _error("mae", "COUNT")),
+        ("VAR_POP,\nplain", THIN, _error("mae", "VAR_POP", "without replacement")),
+        ("$r^{-1/2}$", DASHED, ROOT),
+    )),
+    ("(b) Bounds for AVG", "% of the aggregate", 60, (
+        ("Eq. 6", STYLES[1], _error("eq6", way="without replacement")),
+        ("Hoeffding–Serfling", STYLES[3], _error("bound", way="Hoeffding")),
+        ("Bernstein–Serfling", STYLES[2], _error("bound", way="without replacement")),
+        ("ours", STYLES[0], _error("bound")), ("observed", STYLES[5], _error("observed")),
+    )),
+    ("(c) Ingest cost", "µs a tuple", 40, (
+        ("eager", STYLES[1], _cost("eager domination")),
+        ("priority", STYLES[3], _cost("priority-sample")),
+        ("engine, all", STYLES[5], _cost("engine with a sample")),
+        ("WindowSample", STYLES[0], _cost("WindowSample")),
+        ("chain", STYLES[2], _cost("chain-sample")), ("lazy loop", STYLES[4], _cost("lazy sweeps")),
+    )),
+)  # fmt: skip
+
+
+def _sampling(tables: Tables) -> Figure:
+    drawing, panels = canvas(3, height=2.9)
+    for axes, (title, unit, room, lines) in zip(panels, PANELS, strict=True):
+        ends = []
+        for name, style, query in lines:
+            rows = tables.select(query)
+            if rows:
+                x, y = ([row[key] for row in rows] for key in ("r", "y"))
+                plot(axes, x, y, style)
+                end = y[-1].mean if isinstance(y[-1], Repeated) else y[-1]
+                ends.append((x[-1], end, name, style["color"]))
+        axes.set(xscale="log", yscale="log", xlabel="sample size r", ylabel=unit, title=title)
+        first, last = axes.get_xlim()
+        axes.set_xlim(first, last * room)
+        axes.set_xticks([10.0**k for k in range(1, 7) if first <= 10.0**k <= last])
+        axes.set_xticks([], minor=True)
+        label_lines(axes, ends)
     return drawing
 
 
-def _error(axes: Axes, tables: Tables) -> None:
-    ends: list[End] = []
-    for game, at in (("VAR_POP", 1), ("AVG", 0), ("COUNT", 2)):
-        line = _median(tables, DEFAULT, game, "mae")
-        if not line:
-            continue
-        plot(axes, list(line), list(line.values()), STYLES[at])
-        ends.append((*_end(line), game, STYLES[at]["color"]))
-        plain = _median(tables, PLAIN, game, "mae")
-        if plain and game == "VAR_POP":  # where extremes matter most; the others nearly coincide
-            thin: dict[str, Any] = {"linewidth": 0.8, "linestyle": "-"}
-            axes.plot(list(plain), list(plain.values()), color=STYLES[at]["color"], **thin)
-            ends.append((*_end(plain), "VAR_POP,\nplain", STYLES[at]["color"]))
-        if game == "AVG":
-            _reference(axes, line)
-    _finish(axes, "error, % of the aggregate", "(a) Error", 9, ends)
-
-
-def _reference(axes: Axes, line: Line) -> None:
-    """r^(-1/2), below the line that it is compared with."""
-    (first, y), last = next(iter(line.items())), max(line)
-    start = y / 3
-    axes.plot(
-        [first, last],
-        [start, start * (first / last) ** 0.5],
-        color=GREY,
-        linestyle=(0, (4, 3)),
-        linewidth=1.0,
-    )
-    axes.annotate(
-        "$r^{-1/2}$",
-        (first, start),
-        xytext=(0, 4),
-        textcoords="offset points",
-        fontsize=7.5,
-        color=GREY,
-    )
-
-
-def _bounds(axes: Axes, tables: Tables) -> None:
-    ends: list[End] = []
-    for name, way, field, at in BOUNDS:
-        line = _median(tables, way, "AVG", field)
-        if line:
-            plot(axes, list(line), list(line.values()), STYLES[at])
-            ends.append((*_end(line), name, STYLES[at]["color"]))
-    _finish(axes, "% of the aggregate", "(b) Bounds for AVG", 60, ends)
-
-
-def _cost(axes: Axes, tables: Tables) -> None:
-    ends: list[End] = []
-    for name, contender, at in SAMPLERS:
-        spent = {r: one.scaled(1e-3) for r, one in ingest(tables, contender).items()}
-        if spent:
-            plot(axes, list(spent), list(spent.values()), STYLES[at])
-            last = max(spent)
-            ends.append((last, spent[last].mean, name, STYLES[at]["color"]))
-    _finish(axes, "µs a tuple", "(c) Ingest cost", 40, ends)
-
-
-def _median(tables: Tables, way: str, game: str, field: str) -> Line:
-    """The median over predicates by r, in % of the aggregate."""
-    found: dict[int, list[float]] = {}
-    for row in inexact(tables, game, way=way):
-        found.setdefault(row["r"], []).append(100 * row[field] / row["worth"])
-    return {r: median(values) for r, values in sorted(found.items())}
-
-
-def _end(line: Line) -> tuple[float, float]:
-    last = max(line)
-    return last, line[last]
-
-
-def _finish(axes: Axes, unit: str, title: str, room: float, ends: list[End]) -> None:
-    """Logarithmic axes, ticks where data are, and to the right room for the names of lines."""
-    axes.set(xscale="log", yscale="log", xlabel="sample size r", ylabel=unit, title=title)
-    first, last = axes.get_xlim()
-    axes.set_xlim(first, last * room)
-    axes.set_xticks([10.0**k for k in range(1, 7) if first <= 10.0**k <= last])
-    axes.set_xticks([], minor=True)
-    label_lines(axes, ends)
-
-
-FIGURES = (
-    Figure(
-        "rq4-sampling",
-        "(a) Mean error as a percentage of the aggregate falls at least as r^(−1/2); the median "
-        "over predicates, the thin line of a plain sample, without extremes taken whole. "
-        "(b) Bounds on AVG at confidence 0.95 above the observed 95th percentile of the error: the "
-        "paper's Eq. 6 is the widest. "
-        "(c) Ingest cost of a tuple: amortised sweeps are flat in r, where eager domination "
-        "and priority-sample grow with it.",
-        ("rq4_error", "rq4_ingest"),
-        _draw,
-    ),
-)
+FIGURES = {"rq4-sampling": _sampling}

@@ -1,4 +1,4 @@
-"""A window of values, questions about it, their exact answers, and what samples must show."""
+"""A window of a workload: its values, what is asked about it, and what samples of it must show."""
 
 from __future__ import annotations
 
@@ -7,79 +7,130 @@ from functools import cached_property
 from math import fsum
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
-from ids.games import GAMES, Moments, attribute
+from evaluation.subject import Subject
+from evaluation.values import equality, frequent, plain, where
+from ids.games import GAMES, Moments
 
-__all__ = ["Window"]
+__all__ = ["LEAST", "Window", "aligned", "conditions"]
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
+# The share of rows that equalities should hold on, about: the nearest there is, each one once.
+SHARES = (0.5, 0.2, 0.1, 0.05, 0.01, 0.002)
+MOST = 300  # values looked at of an attribute that has thousands: rarer ones are much alike
+LEAST = 20  # rows: of fewer, most samples hold none, and nothing is learnt
+RARE = 0.022  # of which (1 - RARE)**100 = 10.5 % of the samples of 100 rows hold none: the paper's
 
 
 @dataclass(frozen=True)
 class Window:
-    """Values, predicates by their condition, each row's stratum, and the exact moments."""
+    """Values, predicates by their condition, and each row's stratum."""
 
-    value: Floats
-    holds: dict[str, Booleans]
-    stratum: Integers
-    moments: Moments
+    value: np.ndarray
+    holds: dict[str, np.ndarray]
+    stratum: np.ndarray
 
     @classmethod
-    def of(cls, value: Floats, holds: dict[str, Booleans], stratum: Integers) -> Window:
-        """With the moments of these values."""
-        total = fsum(value)
-        mean = total / len(value)
-        central = [fsum((value - mean) ** d) for d in range(3)]
-        return cls(value, holds, stratum, Moments.of(float(len(value)), total, mean, central))
+    def of_events(cls, events: pa.Table, subject: Subject, **holds: np.ndarray) -> Window:
+        """All these events; their strata are the values of the subject's first attribute."""
+        value = events[subject.value].to_numpy().astype(np.float64)
+        by = plain(events[subject.attributes[0]]).dictionary_encode(null_encoding="encode")
+        stratum = by.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return cls(value, holds or conditions(events, subject), stratum)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Exact up to the last bits."""
+        total = fsum(self.value)
+        mean = total / len(self.value)
+        central = [fsum((self.value - mean) ** d) for d in range(3)]
+        return Moments.of(float(len(self.value)), total, mean, central)
 
     def worth(self, game: str) -> float:
         """The aggregate that is explained."""
         return float(GAMES[game].worth(self.moments))
 
-    def exact(self, game: str, holds: Booleans) -> float:
+    def exact(self, game: str, name: str) -> float:
         """The attribution itself."""
-        own = self.value[holds]
-        count, central = len(self.value), self.moments.central
-        deviation = [
-            [[((own - self.moments.mean) ** d).sum() - len(own) / count * central[d]]]
-            for d in (1, 2)
-        ]
-        sums = np.array([[float(len(own))]]), np.array([[own.sum()]]), np.array(deviation)
-        return float(attribute(GAMES[game], self.moments, *sums).value[0, 0])
+        return float(self._own(game, name).sum())
 
-    @cached_property
-    def squares(self) -> float:
-        """Σ y²."""
-        return fsum(self.value**2)
-
-    @cached_property
-    def largest(self) -> float:
-        """The largest |y|: M in Eq. 6."""
-        return float(np.abs(self.value).max())
-
-    @cached_property
-    def _order(self) -> Integers:
-        return np.argsort(self.value, kind="stable")
-
-    def divided(self, extremes: int) -> tuple[Integers, Integers]:
+    def divided(self, extremes: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows of the least and of the largest values, so many of each; and the rest."""
         order, last = self._order, len(self.value) - extremes
         return np.concatenate([order[:extremes], order[last:]]), order[extremes:last]
 
-    def deviation(self, game: str, name: str, r: int, extremes: int, replacement: bool) -> float:
+    def deviation(
+        self, game: str, name: str, r: int, extremes: int, replacement: bool = False
+    ) -> float:
         """The standard deviation of the estimate from r rows, from the whole population."""
-        rest = self.divided(extremes)[1]
-        g = self._own(game, self.holds[name])[rest]
-        left = 1.0 if replacement else 1.0 - r / len(g)
-        return len(g) * float(np.std(g, ddof=1)) * float(np.sqrt(left / r))
+        own = self._own(game, name)[self.divided(extremes)[1]]
+        left = 1.0 if replacement else 1.0 - r / len(own)
+        return len(own) * float(np.std(own, ddof=1)) * float(np.sqrt(left / r))
 
-    def _own(self, game: str, holds: Booleans) -> Floats:
+    @cached_property
+    def strata(self) -> list[np.ndarray]:
+        """The rows of each stratum."""
+        order = np.argsort(self.stratum, kind="stable")
+        return np.split(order, np.cumsum(np.unique(self.stratum, return_counts=True)[1])[:-1])
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return np.argsort(self.value, kind="stable")
+
+    def _own(self, game: str, name: str) -> np.ndarray:
         """Each row's own part of the attribution."""
         count, z = len(self.value), self.value - self.moments.mean
         own = np.full(count, self.worth(game) / count)
         for d, slope in enumerate(GAMES[game].slopes(self.moments), 1):
             own += float(slope) * (z**d - self.moments.central[d] / count)
-        return np.where(holds, own, 0.0)
+        return np.where(self.holds[name], own, 0.0)
+
+
+def conditions(events: pa.Table, subject: Subject) -> dict[str, np.ndarray]:
+    """Equalities from common to rare, then ranges of the measure; each as SQL would say it."""
+    found: dict[str, np.ndarray] = {}
+    for attribute in subject.attributes:
+        found |= _values(events, attribute)
+    chosen: dict[str, np.ndarray] = {}
+    for share in SHARES:
+        name = min(found, key=lambda each: abs(np.log(found[each].mean() / share)))
+        chosen[name] = found.pop(name)
+    common = sorted(chosen, key=lambda each: -chosen[each].mean())
+    return {name: chosen[name] for name in common} | _ranges(events, subject.value)
+
+
+def aligned(events: pa.Table, subject: Subject) -> tuple[str, np.ndarray]:
+    """A rare condition along the strata: part of a rare stratum, by what another attribute is.
+
+    Rare is a stratum that has less than its even part of the rows. Of all such the one whose share
+    is nearest to the paper's; a whole stratum is none: COUNT would be exact.
+    """
+    first, *others = subject.attributes
+    even = 1.0 / len(plain(events[first]).unique())
+    found: dict[str, np.ndarray] = {}
+    for stratum, rows in _values(events, first).items():
+        for other in others if rows.mean() < even else ():
+            for name, holds in _values(events, other).items():
+                both = rows & holds
+                if 0 < both.sum() < rows.sum():
+                    found[f"{stratum} AND {name}"] = both
+    name = min(found, key=lambda each: abs(found[each].mean() - RARE))
+    return name, found[name]
+
+
+def _values(events: pa.Table, attribute: str) -> dict[str, np.ndarray]:
+    """The conditions ``attribute = value`` of the values that enough rows have, common first."""
+    column = plain(events[attribute])
+    enough = [value for value, rows in frequent(events, attribute)[:MOST] if rows >= LEAST]
+    return {equality(attribute, value): where(column, value) for value in enough}
+
+
+def _ranges(events: pa.Table, name: str) -> dict[str, np.ndarray]:
+    """Conditions on the measure itself: its upper end, its middle, its lower end."""
+    y = events[name].to_numpy()
+    low, middle, median, high = (np.quantile(y, q, method="lower") for q in (0.1, 0.25, 0.5, 0.95))
+    return {
+        f"{name} > {high}": y > high,
+        f"{name} BETWEEN {middle} AND {median}": (y >= middle) & (y <= median),
+        f"{name} < {low}": y < low,
+    }

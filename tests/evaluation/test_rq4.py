@@ -1,28 +1,36 @@
-"""The chapter on sampling: trials against exact values, strata, samplers, and what is shown."""
+"""The chapter on sampling: trials against exact values, strata, samplers, the engine's own rows."""
 
 from __future__ import annotations
 
 from itertools import combinations, product
 from math import comb
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import ids
-from evaluation.rq4 import own_samples
-from evaluation.rq4.conditions import LEAST, aligned, conditions, window_of
-from evaluation.rq4.ingest import enter, refuse_another_sample
-from evaluation.rq4.strata import beside_uniform, size_for
-from evaluation.rq4.trials import GAMES_ASKED, Judged, Way, trials
-from evaluation.rq4.window import Window
+from evaluation.rq4.samplers import (
+    fed,
+    held,
+    ingest,
+    own,
+    refuse_another_sample,
+    refuse_other_answers,
+)
+from evaluation.rq4.trials import ASKED, WAYS, Way, beside_uniform, size_for, trials
+from evaluation.rq4.window import LEAST, Window, aligned, conditions
+from evaluation.size import Size
 from evaluation.subject import Subject
 from ids.model.sampling import Sampling
 from ids.model.window import CountWindow, TimeWindow
 from ids.source import open_table
-from ids.state.sample import WindowSample
 
 SUBJECT = Subject("shop", "price", ("city", "till"), None)
+SIX = np.array([1.0, 2.0, 4.0, 9.0, 3.0, 5.0])
+SOME = np.array([True, False, True, False, False, True])
 
 
 def events(rows: int = 3_000) -> pa.Table:
@@ -39,14 +47,21 @@ def events(rows: int = 3_000) -> pa.Table:
     )
 
 
+def bench(told: list[float]) -> Any:
+    """A bench of the shop's rows."""
+    return SimpleNamespace(
+        size=Size("quick", 2), real=SUBJECT, said=told.append, events=lambda _, rows: events(rows)
+    )
+
+
 @pytest.fixture(scope="module")
 def window() -> Window:
-    return window_of(events(), SUBJECT)
+    return Window.of_events(events(), SUBJECT)
 
 
-def judged(window: Window, way: Way, r: int, times: int) -> dict[tuple[str, str], Judged]:
+def judged(window: Window, way: Way, r: int, times: int) -> dict[tuple[str, str], dict[str, Any]]:
     found = trials(window, way, r, times, np.random.default_rng(1))
-    return {(one.game, one.predicate): one for one in found}
+    return {(one["game"], one["predicate"]): one for one in found}
 
 
 # What is asked
@@ -57,8 +72,8 @@ def test_conditions_mean_to_the_engine_what_their_masks_say(window: Window) -> N
     engine.ingest(events())
     for name, holds in window.holds.items():
         assert engine.attribute("COUNT", name).value == holds.sum() > 0, name
-        for game in GAMES_ASKED:
-            exact = window.exact(game, holds)
+        for game in ASKED:
+            exact = window.exact(game, name)
             assert engine.attribute(game, name).value == pytest.approx(exact, rel=1e-9, abs=1e-9)
 
 
@@ -91,10 +106,8 @@ def test_a_rare_part_of_a_common_stratum_is_not_taken() -> None:
 
 @pytest.mark.parametrize("r", [2, 3])
 def test_the_deviation_expected_is_that_of_all_samples_there_are(r: int) -> None:
-    value = np.array([1.0, 2.0, 4.0, 9.0, 3.0, 5.0])
-    holds = np.array([True, False, True, False, False, True])
-    small = Window.of(value, {"p": holds}, np.zeros(6, np.int64))
-    own = np.where(holds, value, 0.0)
+    small = Window(SIX, {"p": SOME}, np.zeros(6, np.int64))
+    own = np.where(SOME, SIX, 0.0)
     for replacement, samples in (
         (False, combinations(range(6), r)),
         (True, product(range(6), repeat=r)),
@@ -105,89 +118,80 @@ def test_the_deviation_expected_is_that_of_all_samples_there_are(r: int) -> None
         assert found * ((5 / 6) ** 0.5 if replacement else 1) == pytest.approx(np.std(sums))
 
 
-@pytest.mark.parametrize("way", [Way("default"), Way("plain", extremes=False),
-                                 Way("replaced", replacement=True, extremes=False)])  # fmt: skip
-def test_errors_of_trials_are_as_spread_as_the_population_says(window: Window, way: Way) -> None:
-    found = judged(window, way, 240, 600)
-    assert len(found) == len(GAMES_ASKED) * len(window.holds)
-    for (game, name), one in found.items():
-        expected = window.deviation(game, name, 240, way.whole(game, 240), way.replacement)
-        assert one.rmse == pytest.approx(expected, rel=0.2), (game, name)
-        assert abs(one.z) < 4.5, (game, name)
-        assert one.coverage > 0.95
-        assert one.mae <= one.rmse <= one.observed
+@pytest.mark.parametrize("way", ["default", "plain", "replaced"])
+def test_errors_of_trials_are_as_spread_as_the_population_says(window: Window, way: str) -> None:
+    found = judged(window, WAYS[way], 240, 600)
+    assert len(found) == len(ASKED) * len(window.holds)
+    for cell, one in found.items():
+        assert one["rmse"] == pytest.approx(one["expected"], rel=0.2), cell
+        assert abs(one["z"]) < 4.5, cell
+        assert one["coverage"] > 0.95
+        assert one["mae"] <= one["rmse"] <= one["observed"]
 
 
 def test_a_control_variate_leaves_less_variance_where_a_predicate_follows_the_measure(
     window: Window,
 ) -> None:
-    plain = judged(window, Way("plain", extremes=False), 600, 300)
-    leaning = judged(window, Way("leaning", control_variate=True, extremes=False), 600, 300)
+    plain = judged(window, WAYS["plain"], 600, 300)
+    leaning = judged(window, WAYS["control"], 600, 300)
     assert not any(game == "COUNT" for game, _ in leaning)
     name = next(name for name in window.holds if name.startswith("price >"))
-    assert leaning["AVG", name].rmse < 0.7 * plain["AVG", name].rmse
+    assert leaning["AVG", name]["rmse"] < 0.7 * plain["AVG", name]["rmse"]
 
 
 def test_trials_are_the_same_in_blocks_of_any_size(
     window: Window, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = judged(window, Way("default"), 100, 7)
+    whole = judged(window, WAYS["default"], 100, 7)
     monkeypatch.setattr("evaluation.rq4.trials.BLOCK", 300)
-    assert judged(window, Way("default"), 100, 7) == whole
+    assert judged(window, WAYS["default"], 100, 7) == whole
 
 
 def test_nothing_is_left_of_the_error_when_every_row_that_counts_is_taken_whole() -> None:
     value = np.arange(1000.0)
-    high = Window.of(value, {"y > 989": value > 989}, np.zeros(1000, np.int64))
-    one = judged(high, Way("default"), 160, 5)["SUM", "y > 989"]
-    assert one.held == 200 and one.mae < 1e-9 and one.slack is None and one.z == 0.0
-
-
-def test_progress_ends_with_all_done(window: Window) -> None:
-    told: list[float] = []
-    list(trials(window, Way("default"), 100, 5, np.random.default_rng(0), told.append))
-    assert told == sorted(told) and told[-1] == 1.0
+    high = Window(value, {"y > 989": value > 989}, np.zeros(1000, np.int64))
+    one = judged(high, WAYS["default"], 160, 5)["SUM", "y > 989"]
+    assert one["held"] == 200 and one["mae"] < 1e-9 and one["z"] == 0.0
 
 
 # Strata
 
 
 def test_the_size_of_a_stratum_is_the_largest_that_the_budget_allows() -> None:
-    counts = np.array([2, 12, 40, 9_000])
+    counts = [2, 12, 40, 9_000]
     for budget in (8, 50, 54, 100, 1_000):
         size = size_for(counts, budget)
         assert np.minimum(counts, size).sum() <= budget < np.minimum(counts, size + 1).sum()
 
 
-def test_strata_are_beside_a_uniform_sample_of_as_many_rows(window: Window) -> None:
+def test_strata_are_beside_a_uniform_sample_of_as_many_rows() -> None:
     name, holds = aligned(events(), SUBJECT)
-    found = {one.game: one for one in beside_uniform(window, holds, GAMES_ASKED, 15, 400,
-                                                     np.random.default_rng(3))}  # fmt: skip
-    assert {one.rows for one in found.values()} == {60}
+    window = Window.of_events(events(), SUBJECT, **{name: holds})
+    rows: Any = beside_uniform(window, name, 15, 400, np.random.default_rng(3))
+    found = {one["game"]: one for one in rows}
+    assert {one["rows"] for one in found.values()} == {60}
     inside, n = int(holds.sum()), len(holds)
     expected = comb(n - inside, 60) / comb(n, 60)
-    assert found["AVG"].uniform_empty == pytest.approx(expected, abs=0.08), name
-    assert found["AVG"].stratified_empty < expected / 2
-    assert found["COUNT"].stratified_mae < found["COUNT"].uniform_mae
+    assert found["AVG"]["uniform_empty"] == pytest.approx(expected, abs=0.08), name
+    assert found["AVG"]["stratified_empty"] < expected / 2
+    assert found["COUNT"]["stratified_mae"] < found["COUNT"]["uniform_mae"]
 
 
 def test_a_stratum_with_no_more_rows_than_are_drawn_is_exact() -> None:
-    value = np.arange(50.0)
     stratum = (np.arange(50) >= 47).astype(np.int64)
-    few = Window.of(value, {"few": stratum == 1}, stratum)
-    (one,) = beside_uniform(few, stratum == 1, ["SUM"], 3, 50, np.random.default_rng(0))
-    assert one.times_better is None and one.stratified_mae < 1e-9 and one.stratified_empty == 0
+    few = Window(np.arange(50.0), {"few": stratum == 1}, stratum)
+    rows: Any = beside_uniform(few, "few", 3, 50, np.random.default_rng(0))
+    assert all(one["stratified_mae"] < 1e-9 and one["stratified_empty"] == 0 for one in rows)
 
 
 def test_the_uniform_sample_has_the_error_that_all_samples_have() -> None:
-    value = np.array([1.0, 2.0, 4.0, 9.0, 3.0, 5.0])
-    holds = np.array([True, False, True, False, False, True])
-    small = Window.of(value, {"p": holds}, np.zeros(6, np.int64))
-    (one,) = beside_uniform(small, holds, ["SUM"], 2, 20_000, np.random.default_rng(0))
-    own = np.where(holds, value, 0.0)
+    small = Window(SIX, {"p": SOME}, np.zeros(6, np.int64))
+    rows: Any = beside_uniform(small, "p", 2, 20_000, np.random.default_rng(0))
+    one = next(row for row in rows if row["game"] == "SUM")
+    own = np.where(SOME, SIX, 0.0)
     off = [abs(3 * own[list(rows)].sum() - own.sum()) for rows in combinations(range(6), 2)]
-    assert one.uniform_mae == pytest.approx(np.mean(off), rel=0.02)
-    assert one.stratified_mae == pytest.approx(np.mean(off), rel=0.02)
+    assert one["uniform_mae"] == pytest.approx(np.mean(off), rel=0.02)
+    assert one["stratified_mae"] == pytest.approx(np.mean(off), rel=0.02)
 
 
 # Samplers
@@ -199,7 +203,7 @@ def test_lazy_and_eager_and_a_plain_sort_draw_the_same_rows() -> None:
 
 
 def test_another_sample_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.rq4.ingest.mix", lambda *given: given[-1].fill(0.5))
+    monkeypatch.setattr("evaluation.rq4.samplers.mix", lambda *given: given[-1].fill(0.5))
     with pytest.raises(AssertionError, match="disagree"):
         refuse_another_sample(40, 2_500, 1_000)
 
@@ -207,23 +211,37 @@ def test_another_sample_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kept", [CountWindow(800), TimeWindow(800)])
 def test_a_sampler_is_fed_the_newest_rows_alone(kept: CountWindow | TimeWindow) -> None:
     table = open_table({"y": np.arange(1_000.0)}, "t").read(["y"])
-    sample = WindowSample({"y": table.columns["y"].kind}, 1, Sampling(size=30), kept)
-    for first in range(0, 2_000, 100):
-        enter(sample, table, "y", first, 100)
+    *_, sample = fed(table, "y", Sampling(size=30), kept, 2_000, 100)
     drawing = sample.drawn(1)
     assert drawing.population.sum() + drawing.whole == 800
     assert drawing.value.min() >= 200
 
 
+def test_every_sampler_is_timed_over_the_rows_that_it_is_given() -> None:
+    rows: Any = ingest(bench([]), n=4_000, r=50)["rq4_ingest"]
+    assert len({row["contender"] for row in rows}) == len(rows) == 8
+    assert all(len(row["ns"].samples) == 2 and row["ns"].best > 0 for row in rows)
+
+
+def test_a_larger_sample_holds_more_and_needs_more() -> None:
+    told: list[float] = []
+    rows: Any = held(bench(told), windows=(10_000,), sizes=(500, 4_000))["rq4_bytes"]
+    assert rows[0]["needed"] == pytest.approx(500 * (1 + np.log(20)))
+    assert rows[0]["bytes"] < rows[1]["bytes"]
+    assert all(row["bytes"] > 8 * row["needed"] for row in rows) and told == [1.0]
+
+
 def test_the_engines_own_samples_are_as_good_as_random_rows() -> None:
-    rows = own_samples.judged(events(4_000), SUBJECT, sizes=[100, 200], times=40)
-    assert {row["n"] for row in rows} == {2_000}
+    told: list[float] = []
+    rows: Any = own(bench(told), n=4_000, times=40)["rq4_engine"]
+    assert {(row["n"], row["r"]) for row in rows} == {(4_000, 40), (4_000, 200)}
     for row in rows:
-        assert abs(row["z"]) < 4.5 and row["coverage"] > 0.9  # type: ignore[operator,arg-type]
+        assert abs(row["z"]) < 4.5 and row["coverage"] > 0.9
         assert row["rmse"] == pytest.approx(row["expected"], rel=0.6)
+    assert told == sorted(told) and told[-1] == 1.0
 
 
 def test_other_answers_than_a_scan_gives_are_refused(window: Window) -> None:
-    wrong = Window.of(window.value + 1.0, window.holds, window.stratum)
+    wrong = Window(window.value + 1.0, window.holds, window.stratum)
     with pytest.raises(AssertionError, match="by a scan"):
-        own_samples.refuse_other_answers(events(), SUBJECT, wrong)
+        refuse_other_answers(events(), SUBJECT, wrong)

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluation.chapter import Tables
-from evaluation.drawing import styled
 from evaluation.repeated import Repeated
-from evaluation.rq5 import CHAPTER
-from evaluation.rq5.conditions import conditions
-from evaluation.rq5.costs import Promotable, costs
-from evaluation.rq5.measuring import compared
-from evaluation.rq5.paper import TABLE
-from evaluation.rq5.provisional import Missed, invariance
-from evaluation.rq5.trace import MOST, POLICIES, Outcome, replay, zipfian
-from evaluation.size import FULL, QUICK
-from evaluation.step import Row
+from evaluation.rq5.promotion import costs, provisional
+from evaluation.rq5.trace import MOST, Replay, compared, conditions, replay, trace, zipfian
+from evaluation.size import QUICK
 from evaluation.subject import SUBJECTS
 from evaluation.values import literal
 from ids.language import parse_predicate
@@ -93,9 +86,9 @@ def test_a_promotion_is_counted_as_rebuild_and_answers_its_question(events: pa.T
     static = replay(events, "fare_amount", WINDOW, "static", trace)
     ours = replay(events, "fare_amount", WINDOW, "ours", trace)
     assert static.touched.tolist() == [WINDOW] * 4
-    assert (static.promotions, static.adhoc, static.rebuild) == (0, 4 * WINDOW, 0)
+    assert static.promoted.tolist() == [False] * 4
     assert ours.touched.tolist() == [WINDOW, WINDOW, WINDOW, 0]
-    assert (ours.promotions, ours.adhoc, ours.rebuild) == (1, 2 * WINDOW, WINDOW)
+    assert ours.promoted.tolist() == [False, False, True, False]
     assert ours.value.tolist() == static.value.tolist()
 
 
@@ -110,7 +103,7 @@ def test_the_oracle_has_registered_what_is_asked_about_most(events: pa.Table) ->
     trace = [condition for condition in asked[:-1] for _ in range(2)] + asked[-1:]
     found = replay(events, "fare_amount", WINDOW, "oracle", trace)
     assert np.flatnonzero(found.touched).tolist() == [len(trace) - 1]
-    assert found.promotions == 0
+    assert not found.promoted.any()
 
 
 def test_time_is_that_of_the_questions_alone(events: pa.Table) -> None:
@@ -118,27 +111,27 @@ def test_time_is_that_of_the_questions_alone(events: pa.Table) -> None:
     found = replay(
         events, "fare_amount", WINDOW, "static", ["vendor = 1"] * 3, lambda: float(next(ticks))
     )
-    assert found.time == 3.0
-    assert found.time_of_scan == 1.0
+    assert found.seconds.tolist() == [1.0] * 3
 
 
-def outcome(touched: list[int], promoted: list[int] | None = None) -> Outcome:
+def touching(touched: list[int], promoted: list[int] | None = None) -> Replay:
     marks = np.zeros(len(touched), bool)
     marks[promoted or []] = True
     ones = np.ones(len(touched))
-    return Outcome(np.array(touched), marks, ones, ones)
+    return Replay(np.array(touched), marks, ones, ones)
 
 
 def test_policies_are_compared_trace_by_trace() -> None:
-    outcomes = {
-        "static": [outcome([10] * 40), outcome([10] * 40)],
-        "ours": [outcome([10] * 4 + [0] * 36, [1]), outcome([10] * 20 + [0] * 20)],
+    replays = {
+        "static": [touching([10] * 40), touching([10] * 40)],
+        "ours": [touching([10] * 4 + [0] * 36, [1]), touching([10] * 20 + [0] * 20)],
     }
-    found = compared(1, outcomes, {"window": 10})
+    found = compared(1, replays, {"window": 10})
     _, ours = found["rq5_trace"]
     assert ours["gain"] == Repeated((10.0, 2.0))
     assert (ours["adhoc"], ours["rebuild"]) == (Repeated((30.0, 200.0)), Repeated((10.0, 0.0)))
-    assert ours["scans"] == Repeated((4.0, 20.0))
+    assert (ours["scans"], ours["promotions"]) == (Repeated((4.0, 20.0)), Repeated((1.0, 0.0)))
+    assert (ours["seconds"], ours["scan_seconds"]) == (Repeated((40.0,) * 2), Repeated((1.0,) * 2))
     curve = {(r["policy"], r["question"]): r["touched"] for r in found["rq5_curve"]}
     assert curve["static", 40] == 400
     assert curve["ours", 1] == 10
@@ -146,29 +139,45 @@ def test_policies_are_compared_trace_by_trace() -> None:
 
 
 def test_a_policy_that_answers_otherwise_is_refused() -> None:
-    wrong = replace(outcome([10] * 40), value=np.zeros(40))
+    wrong = touching([10] * 40)._replace(value=np.zeros(40))
     with pytest.raises(AssertionError, match="otherwise"):
-        compared(1, {"static": [outcome([10] * 40)], "ours": [wrong]}, {})
+        compared(1, {"static": [touching([10] * 40)], "ours": [wrong]}, {})
 
 
-def test_a_promotion_and_a_demotion_are_timed_apart(events: pa.Table) -> None:
-    known = ["vendor = 1", "borough = 'Bronx'"]
-    window = Promotable.of(events, "fare_amount", WINDOW, known, "fare_amount > 10")
-    ticks = iter(np.cumsum([0.0, 4.0, 1.0] * 100).tolist())
-    (row,) = costs([window], 5, lambda: float(next(ticks)))
-    assert row["promotion"] == Repeated((4.0,) * 5)
-    assert row["promotion_a_tuple"] == Repeated((4.0 / WINDOW,) * 5)
-    assert row["demotion"] == Repeated((1.0,) * 5)
-    assert list(window.engine.predicates) == ["known_0", "known_1"]
+def bench(told: list[float]) -> Any:
+    """A bench of these trips."""
+    return SimpleNamespace(
+        size=QUICK,
+        real=NYC,
+        said=told.append,
+        events=lambda _, rows: trips(rows),
+        rng=lambda _: np.random.default_rng(3),
+    )
 
 
-def test_what_a_provisional_predicate_misses_never_changes_until_it_is_rebuilt(
-    events: pa.Table,
-) -> None:
-    rows, short = invariance(
-        events, "fare_amount", "borough = 'Queens'",
-        window=WINDOW, slides=30, sample=50, rng=np.random.default_rng(3),
-    )  # fmt: skip
+def test_every_policy_is_asked_the_same_and_touches_less_than_static() -> None:
+    told: list[float] = []
+    found: Any = trace(bench(told), alpha=1, window=WINDOW, questions=200)
+    gains = {row["policy"]: row["gain"].mean for row in found["rq5_trace"]}
+    assert gains["static"] == 1 < gains["adaptive, f = 10"] < gains["ours"]
+    assert gains["oracle"] > gains["adaptive, f = 10"]
+    assert [row["question"] for row in found["rq5_curve"]] == [1, *range(20, 201, 20)] * 4
+    assert told == sorted(told) and told[-1] == 1.0
+
+
+def test_a_promotion_and_a_demotion_are_timed_apart() -> None:
+    ticks = iter(np.cumsum([0.0, 4.0, 1.0] * 200).tolist())
+    found: Any = costs(bench([]), (WINDOW, 2 * WINDOW), lambda: float(next(ticks)))
+    small, large = found["rq5_costs"]
+    assert small["promotion"] == large["promotion"] == Repeated((4.0,) * 5)
+    assert large["promotion_a_tuple"] == Repeated((4.0 / (2 * WINDOW),) * 5)
+    assert small["demotion"] == Repeated((1.0,) * 5)
+    assert (small["window"], large["window"]) == (WINDOW, 2 * WINDOW)
+
+
+def test_what_a_provisional_predicate_misses_never_changes_until_it_is_rebuilt() -> None:
+    found: Any = provisional(bench([]), window=WINDOW, slides=30, sample=50)
+    rows, (short,) = found["rq5_provisional"], found["rq5_invariance"]
     assert short["distinct_errors"] == 1
     assert not short["began_exact"]
     assert short["rebuilt_exact"]
@@ -179,108 +188,9 @@ def test_what_a_provisional_predicate_misses_never_changes_until_it_is_rebuilt(
     assert rows[-1]["rows_missed"] == 0
 
 
-def test_a_sum_that_drifts_would_be_seen() -> None:
-    assert Missed(((1, 2),)) != Missed(((1, 3),))
-    assert not Missed(((0, 1),)).nothing
-    assert Missed(((0, 0), (0, 0))).nothing
-
-
-def trace_rows(alpha: int, window: int = 50_000, questions: int = 1_600) -> list[Row]:
-    made: list[Row] = []
-    for number, policy in enumerate(POLICIES):
-        made.append({
-            "alpha": alpha, "policy": policy, "workload": "nyc", "window": window,
-            "questions": questions, "promotions": Repeated((8.0, 8.0)),
-            "adhoc": Repeated((40e6 / (number + 1), 40e6 / (number + 1))),
-            "rebuild": Repeated((0.4e6, 0.4e6)), "scans": Repeated((700.0, 700.0)),
-            "gain": Repeated((number + 1.0, number + 1.0)), "seconds": Repeated((0.2, 0.2)),
-            "scan_seconds": Repeated((1e-4, 1e-4)),
-        })  # fmt: skip
-    return made
-
-
-def cost_row(window: int) -> Row:
-    return {"workload": "nyc", "predicates": 4, "condition": "fare_amount > 7", "window": window,
-            "atoms": 5, "promotion": Repeated((0.002,)),
-            "promotion_a_tuple": Repeated((0.002 / window,)),
-            "demotion": Repeated((0.0004,))}  # fmt: skip
-
-
-SHORT: Row = {"workload": "nyc", "condition": "c", "window": 10, "sample": 5, "touched": 6,
-              "slides": 3, "moved": 9, "distinct_errors": 1, "began_exact": False,
-              "rebuilt_exact": True, "bounded": True, "last_mechanism": "marginal"}  # fmt: skip
-
-
-def test_our_numbers_stand_beside_the_papers() -> None:
-    tables = Tables({
-        "rq5_trace": [*trace_rows(2), *trace_rows(1)],
-        "rq5_costs": [cost_row(500_000), cost_row(50_000)], "rq5_invariance": [SHORT],
-    })  # fmt: skip
-    section = CHAPTER.show(tables)
-    found = {one.what: one for one in section.comparisons}
-    adhoc = found["α = 2, adaptive, f = 10: ad hoc tuples touched"]
-    assert (adhoc.paper, adhoc.ours) == (8.25, pytest.approx(40 / 3))
-    assert adhoc.verdict == "worse"
-    assert adhoc.reason
-    assert found["α = 1, adaptive, f = 10: times fewer than static"].paper == 2.25
-    share = found["α = 2: rebuild in the adaptive total (the paper: under 5 %)"]
-    assert share.ours == pytest.approx(100 * 0.4 / (40 / 3 + 0.4))
-    assert found["promotion, a tuple"].ours == pytest.approx(0.004)
-    assert found["demotion at N = 50,000 (the paper: tens of µs)"].verdict == "worse"
-    assert section.tables[0].rows[2][:4] == ["1", "adaptive, f = 10", "8", "8"]
-    assert section.tables[1].rows[-1][0] == "500,000"
-    assert 3 <= len(section.remarks) <= 7
-    assert "10.4 million by ours" in section.remarks[0]
-
-
-def test_a_shorter_trace_is_not_put_beside_the_papers() -> None:
-    section = CHAPTER.show(Tables({"rq5_trace": trace_rows(1, 20_000, 400)}))
-    assert all(one.ours is None for one in section.comparisons)
-    assert section.tables
-
-
-def test_an_error_that_changes_is_said_to_change() -> None:
-    drifted = {**SHORT, "distinct_errors": 7, "rebuilt_exact": False}
-    (remark,) = CHAPTER.show(Tables({"rq5_invariance": [drifted]})).remarks
-    assert "7 different ones" in remark
-    assert "and not 0" in remark
-
-
-def test_nothing_measured_is_nothing_said() -> None:
-    section = CHAPTER.show(Tables({}))
-    assert not section.remarks
-    assert not section.tables
-    assert {one.ours for one in section.comparisons} == {None}
-
-
-def test_the_papers_table_adds_up() -> None:
-    for (_, policy), row in TABLE.items():
-        total = row.adhoc + row.rebuild
-        assert row.gain == pytest.approx(80 / total, abs=0.006), policy
-
-
-def test_every_figure_is_drawn_from_rows_alone() -> None:
-    tables = Tables({
-        "rq5_curve": [
-            {"alpha": alpha, "policy": policy, "question": question, "touched": 100.0 * question}
-            for alpha in (1, 2) for policy in POLICIES for question in (1, 20, 40)
-        ],
-        "rq5_provisional": [
-            {"slide": slide, "rows_missed": -3 if slide < 9 else 0, "rows_exact": 40}
-            for slide in range(10)
-        ],
-    })  # fmt: skip
-    with styled():
-        for figure in CHAPTER.figures:
-            assert tables.filled(figure.needs)
-            assert figure.draw(tables).axes
-
-
-@pytest.mark.parametrize("size", [QUICK, FULL])
-def test_steps_bear_the_chapters_key_and_fit_the_bar(size: object) -> None:
-    made = CHAPTER.steps(size)  # type: ignore[arg-type]
-    assert len({step.name for step in made}) == len(made)
-    for step in made:
-        assert step.name.startswith("rq5-")
-        assert len(step.does) <= 50
-        assert step.seconds < 120
+def test_an_error_that_changes_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    drifting = iter((number // 10, 1) for number in range(100))
+    monkeypatch.setattr("evaluation.rq5.promotion.missed", lambda *_: next(drifting))
+    found: Any = provisional(bench([]), window=WINDOW, slides=30, sample=50)
+    (short,) = found["rq5_invariance"]
+    assert short["distinct_errors"] == 3 and not short["rebuilt_exact"]

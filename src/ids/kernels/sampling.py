@@ -220,7 +220,7 @@ def slide_sample(seed, rows, window, size, sequence, priority):
 
     Gives how many candidates there are. They are swept whenever the room is full, so it should be
     some times ``size + size * log(window / size)``. O(rows), whatever the size. This is the loop
-    that ``evaluation/benchmarks/bench_sampler.py`` measures.
+    that ``evaluation/rq4/samplers.py`` measures.
     """
     keep = np.empty(len(priority), np.bool_)
     held = 0

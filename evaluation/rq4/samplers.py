@@ -1,0 +1,196 @@
+"""The samplers themselves, over a stream: what they cost, what they hold, how good their rows are.
+
+*Lazy sweeps* and *eager domination* are bare compiled loops that keep the same sample, a row at a
+time. The others take batches of raw rows as the engine does: ``WindowSample`` keeps candidates and
+the extremes of y; chain-sample and priority-sample draw with replacement.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import product
+from math import log
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.baselines import eager
+from evaluation.bench import Bench
+from evaluation.engines import filled
+from evaluation.repeated import in_turns
+from evaluation.rq4.trials import CONFIDENCE, WAYS, N, judged, size_for
+from evaluation.rq4.window import Window
+from evaluation.step import Findings, Row
+from evaluation.subject import Subject
+from evaluation.values import frequent
+from ids.engine import Engine
+from ids.kernels.sampling import mix, slide_sample
+from ids.model.sampling import Sampling
+from ids.model.table import Table
+from ids.model.window import CountWindow, TimeWindow
+from ids.source import open_table
+from ids.state.sample import WindowSample
+
+__all__ = ["fed", "held", "ingest", "own", "refuse_another_sample", "refuse_other_answers"]
+
+BATCH, ENGINE_BATCH = 1_000, 10_000  # rows given at once: to a sampler, to an engine
+SEED = np.uint64(0)
+
+Candidates = tuple[np.ndarray, np.ndarray]
+"""Rows by their number, and the priority of each."""
+
+
+def ingest(bench: Bench, n: int, r: int) -> Findings:
+    """The same stream to every kind of sampler, in turns."""
+    refuse_another_sample(r, 2 * n, n)
+    bench.said(0.1)
+    contenders = {label: (rows, work) for label, rows, work in _contenders(bench, n, r)}
+    spent = in_turns({k: work for k, (_, work) in contenders.items()}, bench.size.repetitions)
+    facts: Row = {"subject": bench.real.workload, "n": n, "r": r}
+    return {
+        "rq4_ingest": [
+            {**facts, "contender": label, "rows": rows, "ns": spent[label].scaled(1e9 / rows)}
+            for label, (rows, _) in contenders.items()
+        ]
+    }
+
+
+def _stream(bench: Bench, rows: int) -> tuple[pa.Table, Table]:
+    """What is given to an engine, and what an engine gives to a sampler."""
+    events = bench.events(bench.real, rows).select(bench.real.columns[1:])
+    return events, open_table(events, "events").read(events.column_names)
+
+
+def _contenders(bench: Bench, n: int, r: int) -> list[tuple[str, int, Callable[[], object]]]:
+    """Those that cost much per row get fewer rows: from an empty window to the first full one.
+
+    Their candidates are fewest there, so this is in their favour. The fastest gets more, for
+    its time to be longer than a moment's disturbance.
+    """
+    subject, many = bench.real, 3 * n
+    events, table = _stream(bench, many)
+    plain, replaced = Sampling(size=r), Sampling(size=r, replacement=True)
+    counts = [count for _, count in frequent(events, subject.attributes[0])]
+    stratified = Sampling(size=size_for(counts, r), strata=subject.attributes[:1])
+
+    def engine(sampling: Sampling | None) -> Engine:
+        kept = Engine(window=CountWindow(n), value=subject.value, sampling=sampling)
+        return filled(kept, events, ENGINE_BATCH)
+
+    def sampler(sampling: Sampling, window: CountWindow | TimeWindow, rows: int) -> object:
+        return deque(fed(table, subject.value, sampling, window, rows), maxlen=0)
+
+    return [
+        ("lazy sweeps", 10 * many, partial(_swept, r, 10 * many, n)),
+        ("eager domination", n, partial(_dominated, r, n, n)),
+        ("WindowSample", many, partial(sampler, plain, CountWindow(n), many)),
+        ("chain-sample", many, partial(sampler, replaced, CountWindow(n), many)),
+        ("priority-sample", n, partial(sampler, replaced, TimeWindow(n), n)),
+        ("engine with a sample", many, partial(engine, plain)),
+        ("engine without", many, partial(engine, None)),
+        ("engine with strata", many, partial(engine, stratified)),
+    ]
+
+
+def _swept(size: int, rows: int, window: int) -> Candidates:
+    """Candidates swept now and then: the kernel, alone."""
+    room = max(4096, int(3 * size * (1 + log(window / size))))
+    sequence, priority = np.empty(room, np.int64), np.empty(room)
+    held = slide_sample(SEED, rows, window, size, sequence, priority)
+    return sequence[:held], priority[:held]
+
+
+def _dominated(size: int, rows: int, window: int) -> Candidates:
+    """Every arrival compared with every candidate: compiled and vectorised, too."""
+    room = 64 * size
+    sequence, priority, passed = np.empty(room, np.int64), np.empty(room), np.empty(room, np.int32)
+    held = eager.slide(SEED, rows, window, size, sequence, priority, passed)
+    return sequence[:held], priority[:held]
+
+
+def refuse_another_sample(size: int, rows: int, window: int) -> None:
+    """Stop unless lazy sweeps, eager domination and a plain sort of the window agree on rows."""
+    every, priorities = np.arange(rows), np.empty(rows)
+    mix(SEED, every, priorities)
+    kept = _swept(size, rows, window), _dominated(size, rows, window), (every, priorities)
+    drawn = []
+    for sequence, priority in kept:
+        inside = sequence >= rows - window
+        highest = np.argsort(-priority[inside])[:size]
+        drawn.append(set(sequence[inside][highest].tolist()))
+    if not drawn[0] == drawn[1] == drawn[2]:
+        raise AssertionError(f"samplers of {size} rows disagree")
+
+
+def fed(
+    table: Table, value: str, sampling: Sampling, window: CountWindow | TimeWindow, rows: int,
+    batch: int = BATCH,
+) -> Iterator[WindowSample]:  # fmt: skip
+    """The sample after each batch of a stream that repeats the table, as the engine feeds it.
+
+    A time window's clock ticks once a row, so that both kinds of window hold the same rows.
+    """
+    kinds = {name: column.kind for name, column in table.columns.items()}
+    sample = WindowSample(kinds, 1, sampling, window)
+    timed = isinstance(window, TimeWindow)
+    inside = window.duration if isinstance(window, TimeWindow) else window.size
+    for first in range(0, rows, batch):
+        start, last = first % table.rows, first + batch
+        some = table.take(slice(start, start + batch))
+        y = some.columns[value].values.astype(np.float64, copy=False)
+        arrived = np.arange(first, last)
+        sample.enter(some, [y], [None], arrived if timed else None, arrived)
+        before, oldest = max(0, first - inside), max(0, last - inside)
+        sample.expire((oldest if timed else 0, oldest), np.zeros(oldest - before, np.int32))
+        yield sample
+
+
+def held(bench: Bench, windows: Sequence[int], sizes: Sequence[int]) -> Findings:
+    """The most bytes that a sample takes, against the rows that one of N needs: r + r ln(N/r)."""
+    _, table = _stream(bench, 3 * N)
+    found: list[Row] = []
+    for n in windows:
+        for r in sizes:
+            kept = Sampling(size=r), CountWindow(n)
+            samples = fed(table, bench.real.value, *kept, 2 * n, ENGINE_BATCH)
+            most = max(sample.nbytes for sample in samples)
+            found.append({"n": n, "r": r, "needed": r * (1 + log(n / r)), "bytes": most})
+        bench.said(sum(w for w in windows if w <= n) / sum(windows))
+    return {"rq4_bytes": found}
+
+
+def own(bench: Bench, n: int, times: int) -> Findings:
+    """The engine's own samples, one for each of many seeds, beside what random rows would show.
+
+    The trials draw rows by NumPy's generator. This shows that what the engine keeps while rows come
+    in is as good as that: without bias, as spread as r rows at random, within its bounds.
+    """
+    events, subject = bench.events(bench.real, 2 * n), bench.real
+    # the first half has left again in the end: what is drawn must be drawn of the others
+    window = Window.of_events(events.slice(n), subject)
+    sizes = [round(part * n) for part in (0.01, 0.05)]
+    cells = [(g, name, r) for r in sizes for g in ("AVG", "VAR_POP") for name in window.holds]
+    refuse_other_answers(events, subject, window)
+    value, error = np.empty((2, len(cells), times))
+    for seed in range(times):
+        sampling = Sampling(size=max(sizes), seed=seed)
+        engine = Engine(CountWindow(n), subject.value, retain=False, sampling=sampling)
+        filled(engine, events, 2 * ENGINE_BATCH)
+        for k, (game, name, r) in enumerate(cells):
+            answer = engine.attribute(game, name, sample=r, confidence=CONFIDENCE)
+            value[k, seed], error[k, seed] = answer.value, answer.error
+        bench.said((seed + 1) / times)
+    found = zip(cells, value, error, strict=True)
+    rows = [judged(window, WAYS["default"], *cell, *both) for cell, *both in found]
+    return {"rq4_engine": [{"subject": subject.workload, **row} for row in rows]}
+
+
+def refuse_other_answers(events: pa.Table, subject: Subject, window: Window) -> None:
+    """Stop unless a scan by the engine gives what the window says is exact."""
+    engine = filled(Engine(CountWindow(len(window.value)), subject.value), events, ENGINE_BATCH)
+    for game, name in product(("AVG", "VAR_POP"), window.holds):
+        scanned, exact = engine.attribute(game, name).value, window.exact(game, name)
+        if abs(scanned - exact) > 1e-9 * max(abs(exact), abs(window.worth(game))):
+            raise AssertionError(f"{game} of {name} is {scanned} by a scan, and not {exact}")

@@ -47,7 +47,6 @@ def test_an_error_raised_in_a_query_gives_its_text_back(spark: SparkSession, tex
         assert str(error) == " ".join(text.split())
 
 
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.parametrize(
     ("raised", "expected"),
     [

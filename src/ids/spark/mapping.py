@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -43,9 +42,9 @@ def mapped(data: DataFrame, function: Function, schema: StructType | str) -> Dat
     context = _local_context(data.sparkSession)
     if context is None:
         check_workers(data.sparkSession)
-        return _mapped(data, function, schema)
+        return data.mapInArrow(function, schema)
     with _CHANGING, _this_python(context):
-        return _mapped(data, function, schema)
+        return data.mapInArrow(function, schema)
 
 
 def check_workers(session: SparkSession) -> None:
@@ -70,21 +69,12 @@ def check_workers(session: SparkSession) -> None:
         yield pa.RecordBatch.from_pydict({"version": [found]})
 
     with translated():
-        found = _mapped(session.range(0, 1, 1, 1), answer, "version string").first()
+        found = session.range(0, 1, 1, 1).mapInArrow(answer, "version string").first()
     assert found is not None
     theirs, ours = found[0], _installed()
     if theirs and ours and theirs != ours:
         raise unfit_workers(f"has IDS {theirs}, this one {ours}")
     _CHECKED.add(name)
-
-
-def _mapped(data: DataFrame, function: Function, schema: StructType | str) -> DataFrame:
-    with warnings.catch_warnings():
-        # it asks for pandas and warns of a new one, though it uses none
-        warnings.filterwarnings(
-            "ignore", "PySpark does not yet fully support pandas", FutureWarning
-        )
-        return data.mapInArrow(function, schema)
 
 
 def _local_context(session: SparkSession) -> SparkContext | None:

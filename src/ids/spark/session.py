@@ -16,7 +16,6 @@ import shutil
 import socket
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,7 +69,6 @@ def local_session(
     """
     master = master or "local[*]"
     check_master(master)
-    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     if master.startswith("sc://"):
         return _connected(master, app, conf)
     if master.startswith("spark://"):

@@ -57,7 +57,7 @@ def run(
         from evaluation.bench import Library
         from evaluation.catalogue import chapters
         from evaluation.progress import Progress
-        from evaluation.publication import benchmarks, compose, feeding, write
+        from evaluation.publication import benchmarks, compose, write
         from evaluation.records import make_directory
         from evaluation.run import measure
         from evaluation.size import FULL, QUICK
@@ -71,7 +71,7 @@ def run(
         library = Library(workloads or out / "workloads", QUICK if quick else FULL, trips)
         try:
             with Progress(Console(stderr=True)) as progress:
-                measure(feeding(asked) if bench else asked, out, library, progress)
+                measure(asked, out, library, progress, bench)
         except KeyboardInterrupt:
             note(f"what is done is kept in {out}; the same command goes on from there")
             raise
@@ -93,5 +93,5 @@ def publish(directory: Annotated[Path | None, _RUN] = None, debug: DebugOption =
         from evaluation import publication
         from evaluation.catalogue import chapters
 
-        home = directory or publication.ROOT / "docs" / "evaluation"
+        home = directory or publication.HERE.parent / "docs" / "evaluation"
         typer.echo(publication.publish(home / "records", chapters()))

@@ -35,7 +35,7 @@ def part_of(chapter: Chapter, asked: Asked) -> Part:
         for one in section.comparisons
     ]
     blocks = _blocks(chapter, section, compared, figures)
-    return Part(chapter.key, chapter.title, "\n\n".join(filter(None, blocks)), compared, figures)
+    return Part(chapter.title, "\n\n".join(filter(None, blocks)), compared, figures)
 
 
 def _blocks(

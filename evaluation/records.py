@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -103,18 +103,15 @@ def keep(path: Path, text: str) -> Path:
     return path
 
 
-def keep_all(
-    directory: Path, ending: str, texts: Mapping[str, str], owners: Collection[str]
-) -> None:
-    """These texts as files of one ending, and none of an earlier time that an owner wrote.
+def keep_all(directory: Path, ending: str, texts: Mapping[str, str]) -> None:
+    """These texts as files of one ending, and none of a chapter's that is of an earlier time.
 
-    A file is an owner's where its name begins with the owner's key: ``rq2_throughput.csv``. What
-    else lies in the directory is somebody's own, and stays.
+    What does not begin with a chapter's key is somebody's own, and stays.
     """
     for name, text in texts.items():
         keep(directory / f"{name}{ending}", text)
     for path in directory.glob(f"*{ending}"):
-        if path.stem not in texts and re.split(r"[-_]", path.stem, maxsplit=1)[0] in owners:
+        if path.stem not in texts and re.match(r"(rq\d|beyond)[-_]", path.stem):
             path.unlink(missing_ok=True)
 
 

@@ -1,6 +1,6 @@
 """A chapter's text: Markdown with SQL in it, its values filled in from the records' tables.
 
-A chapter's ``report.md`` begins with ``# Title`` and ``> the question``. In it
+``report.md`` begins with ``# Title`` and ``> the question``. In it
 
 * ``{power2: SELECT …}`` is a value in a format (``formatting.FORMATS``, ``text``, or ``markdown``
   for what is Markdown itself); a paragraph with a value that is NULL is left out;
@@ -15,29 +15,25 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html import escape
-from importlib import import_module
 from itertools import zip_longest
 from pathlib import Path
+from runpy import run_path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evaluation.drawing import styled, svg
 from evaluation.formatting import FORMATS, number, power, shown, times
 from evaluation.repeated import Repeated
 from evaluation.tables import Tables, Unmeasured
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+__all__ = ["Comparison", "Part", "fill", "filled", "grid", "lines_of", "plain", "text_of"]
 
-__all__ = ["Comparison", "Part", "Text", "fill", "filled", "grid", "lines_of", "plain"]
-
-HERE = Path(__file__).resolve().parent
 LONG = 30
 """Rows: a table that has more is folded up until a reader asks for it."""
-
 _ARROWS = {"lower": " ↓", "higher": " ↑", "same": " (=)"}
 _KEY = (
     "↓ lower is better, ↑ higher is better, (=) should be the same. The ratio is ours over the "
@@ -88,49 +84,25 @@ class Comparison:
         return "better" if better else "worse"
 
 
-@dataclass(frozen=True)
-class Text:
-    """What a chapter says, before its values are filled in."""
-
-    report: str
-    comparisons: str = ""
-    figures: Mapping[str, Callable[[Tables], Figure]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, key: str) -> Text:
-        """The text of the chapter with this key."""
-        home = HERE / key
-        compared, drawn = home / "comparisons.toml", home / "figures.py"
-        return cls(
-            (home / "report.md").read_text(encoding="utf-8"),
-            compared.read_text(encoding="utf-8") if compared.is_file() else "",
-            import_module(f"evaluation.{key}.figures").FIGURES if drawn.is_file() else {},
-        )
-
-
-@dataclass(frozen=True)
+@dataclass
 class Part:
-    """A chapter as it is printed: its Markdown below the title, and what it is made of."""
+    """A text filled in: its Markdown below the title, and what it is made of."""
 
-    key: str
     title: str
-    body: str
-    comparisons: Sequence[Comparison] = ()
-    figures: Mapping[str, str] = field(default_factory=dict)
-    failed: Sequence[str] = ()
-
-    @property
-    def heading(self) -> str:
-        """The title, after the research question's number."""
-        return f"{self.key.upper()}: {self.title}" if self.key.startswith("rq") else self.title
+    body: str = ""
+    comparisons: list[Comparison] = field(default_factory=list)
+    figures: dict[str, str] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
 
 
-def fill(key: str, text: Text, tables: Tables) -> Part:
-    """A chapter's text with its values filled in."""
-    filling = _Filling(text, tables)
-    title, _, rest = text.report.lstrip().partition("\n")
-    body = "\n\n".join(filling.blocks(_BLOCK.findall(rest)))
-    return Part(key, title.lstrip("# "), body, filling.comparisons, filling.figures, filling.failed)
+def fill(home: Path, tables: Tables, tail: str = "") -> Part:
+    """The text in a directory, and what comes after it, with its values filled in."""
+    title, _, rest = (text_of(home / "report.md") + tail).lstrip().partition("\n")
+    part = Part(title.lstrip("# "))
+    for line in lines_of(text_of(home / "comparisons.toml"), "comparison"):
+        part.comparisons.append(_comparison(line, tables))
+    part.body = "\n\n".join(_Filling(home, tables, part).blocks(_BLOCK.findall(rest)))
+    return part
 
 
 def filled(text: str, tables: Tables) -> str | None:
@@ -171,16 +143,18 @@ def plain(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~$&#])", r"\\\1", " ".join(text.split()))
 
 
-class _Filling:
-    """One chapter being filled in; the blocks of its text one after the other."""
+def text_of(file: Path) -> str:
+    """What a file says; nothing where there is none."""
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
-    def __init__(self, text: Text, tables: Tables) -> None:
-        self.text, self.tables = text, tables
-        self.figures: dict[str, str] = {}
-        self.failed: list[str] = []
-        self.comparisons = [
-            self._comparison(line) for line in lines_of(text.comparisons, "comparison")
-        ]
+
+@dataclass
+class _Filling:
+    """A text being filled in, block after block."""
+
+    home: Path
+    tables: Tables
+    part: Part
 
     def blocks(self, blocks: Sequence[str]) -> Iterator[str]:
         headings: list[str] = []
@@ -191,64 +165,68 @@ class _Filling:
                 mark = block.partition(" ")[0]
                 headings = [h for h in headings if len(h.partition(" ")[0]) <= len(mark)]
                 headings.append(f"#{block.strip()}")
-            elif made := self._block(block.strip(), after.strip()):
+            elif made := list(filter(None, self._block(block.strip(), after.strip()))):
                 yield from headings  # one under which everything is left out is left out itself
                 yield from made
                 headings = []
 
-    def _block(self, block: str, after: str) -> list[str]:
+    def _block(self, block: str, after: str) -> Iterator[str | None]:
         if fence := _FENCE.fullmatch(block):
             kind, title, query = fence.groups()
             if kind == "table":
-                return self._table(title, query, self._said(after, "Note:"))
-            if self.tables.value(query) is False:
-                self.failed.append(title or " ".join(query.split()))
-            return []
-        if block == "{comparisons}":
-            return list(_beside(self.comparisons)) if self.comparisons else []
-        if named := re.fullmatch(r"\{figure:\s*([\w-]+)\}", block):
-            return self._figure(named[1], self._said(after, "Caption:"))
-        return list(filter(None, [filled(block, self.tables)]))
+                yield from self._table(title, query, self._said(after, "Note:"))
+            elif self.tables.value(query) is False:
+                self.part.failed.append(title or " ".join(query.split()))
+        elif block == "{comparisons}":
+            yield from _beside(self.part.comparisons)
+        elif named := re.fullmatch(r"\{figure:\s*([\w-]+)\}", block):
+            yield from self._figure(named[1], self._said(after, "Caption:"))
+        else:
+            yield filled(block, self.tables)
 
     def _said(self, after: str, label: str) -> str:
         """The paragraph after a table or a figure that belongs to it."""
         own = after.removeprefix(label).strip() if after.startswith(label) else ""
         return filled(own, self.tables) or ""
 
-    def _table(self, title: str, query: str, note: str) -> list[str]:
+    def _table(self, title: str, query: str, note: str) -> Iterator[str]:
         names, rows = self.tables.answer(query)
         if not rows:
-            return []
+            return
         heads, _, specs = zip(*(name.partition("|") for name in names), strict=True)
         table = grid(list(map(plain, heads)), [list(map(_cell, row, specs)) for row in rows])
         if len(rows) > LONG:
-            summary = f"<summary><b>{escape(title)}</b> ({len(rows)} rows)</summary>"
-            return [f"<details>{summary}", table, *filter(None, [note]), "</details>"]
-        return list(filter(None, [f"**{plain(title)}**" if title else "", table, note]))
+            yield f"<details><summary><b>{escape(title)}</b> ({len(rows)} rows)</summary>"
+            yield from (table, note, "</details>")
+        else:
+            yield from (f"**{plain(title)}**" if title else "", table, note)
 
-    def _figure(self, name: str, caption: str) -> list[str]:
+    @cached_property
+    def _figures(self) -> dict[str, Any]:
+        return run_path(str(self.home / "figures.py"))["FIGURES"]  # type: ignore[no-any-return]
+
+    def _figure(self, name: str, caption: str) -> Iterator[str]:
         try:
             with styled():
-                self.figures[name] = svg(self.text.figures[name](self.tables))
+                self.part.figures[name] = svg(self._figures[name](self.tables))
         except Unmeasured:
-            return []
+            return
         alt = re.split(r"(?<=[.!?])\s", caption, maxsplit=1)[0]
-        return [f"![{alt}](figures/{name}.svg)", f"*{caption}*"]
-
-    def _comparison(self, line: dict[str, Any]) -> Comparison:
-        given = {key: line[key] for key in Comparison.__dataclass_fields__ if key in line}
-        paper, ours = self._number(line.get("paper")), self._number(line["ours"])
-        reason = filled(line.get("reason", ""), self.tables) or ""
-        return Comparison(**{**given, "paper": paper, "ours": ours, "reason": reason})
-
-    def _number(self, given: Any) -> float | None:
-        value = self.tables.value(given) if isinstance(given, str) else given
-        value = value.mean if isinstance(value, Repeated) else value
-        return None if value is None else float(value)
+        yield from (f"![{alt}](figures/{name}.svg)", f"*{caption}*")
 
 
 def _cell(value: Any, spec: str) -> str:
     return str(value) if spec == "markdown" else plain(shown(value, spec))
+
+
+def _comparison(line: Mapping[str, Any], tables: Tables) -> Comparison:
+    given = {key: line[key] for key in Comparison.__dataclass_fields__ if key in line}
+    for key in ("paper", "ours"):
+        value = line.get(key)
+        value = tables.value(value) if isinstance(value, str) else value
+        value = value.mean if isinstance(value, Repeated) else value
+        given[key] = None if value is None else float(value)
+    return Comparison(**{**given, "reason": filled(line.get("reason", ""), tables) or ""})
 
 
 def _beside(comparisons: Sequence[Comparison]) -> Iterator[str]:
@@ -266,22 +244,18 @@ def _beside(comparisons: Sequence[Comparison]) -> Iterator[str]:
         for one in comparisons
     ]
     yield from ("### Beside the paper", grid(header, rows), _KEY)
-    worse = [one for one in comparisons if one.verdict == "worse"]
-    unlike = [one for one in comparisons if one.incomparable]
-    whys = [one.reason or "no reason is known." for one in worse]
-    yield from _reasons("What is worse, and why:", worse, whys)
-    why_not = [one.incomparable for one in unlike]
-    yield from _reasons("What has no verdict, and why:", unlike, why_not)
-
-
-def _reasons(lead: str, some: Sequence[Comparison], whys: Sequence[str]) -> Iterator[str]:
-    """A line for each reason, with all that have it."""
-    reasons: dict[str, list[str]] = {}
-    for one, why in zip(some, whys, strict=True):
-        reasons.setdefault(why, []).append(f"**{one.what}**")
-    if reasons:
-        yield lead
-        yield "\n".join(f"- {', '.join(those)}: {why}" for why, those in reasons.items())
+    worse: dict[str, list[str]] = {}
+    unlike: dict[str, list[str]] = {}
+    for one in comparisons:
+        if one.verdict == "worse":
+            worse.setdefault(one.reason or "no reason is known.", []).append(f"**{one.what}**")
+        elif one.incomparable:
+            unlike.setdefault(one.incomparable, []).append(f"**{one.what}**")
+    leads = {"What is worse, and why:": worse, "What has no verdict, and why:": unlike}
+    for lead, reasons in leads.items():
+        if reasons:
+            yield lead
+            yield "\n".join(f"- {', '.join(those)}: {why}" for why, those in reasons.items())
 
 
 def _quantity(value: float | None, unit: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -22,9 +23,13 @@ __all__ = ["measure"]
 
 
 def measure(
-    chapters: Sequence[Any], out: Path, library: Library, progress: Progress | None = None
+    chapters: Sequence[Any],
+    out: Path,
+    library: Library,
+    progress: Progress | None = None,
+    bench: bool = False,
 ) -> None:
-    """Every step of these chapters on record in ``out``.
+    """Every step of these chapters, or those that feed README's table, on record in ``out``.
 
     What is there already by the same size, version, machine and workloads is left alone: a run that
     was stopped goes on where it was, with the step it was in.
@@ -33,10 +38,12 @@ def measure(
     for record in records.read_all(out / "records"):
         if (there := record["fingerprint"]["size"]) != library.size.name:
             raise SourceError(f"{out} holds a {there} run; give a {library.size.name} one its own")
+    fed = tuple(tomllib.loads(Path(__file__).with_name("benchmarks.toml").read_text())["steps"])
     steps = [
         replace(step, needs=tuple(map(library.named, step.needs)))
         for chapter in chapters
         for step in chapter.steps(library.size)
+        if not bench or step.name.startswith(fed)
     ]
     needed = {name for step in steps for name in step.needs}
     library.prepare((name for name in SUBJECTS if name in needed), told.preparing)

@@ -15,16 +15,10 @@ from evaluation.records import interval
 from evaluation.repeated import Repeated
 from evaluation.step import Row, Value
 
-__all__ = ["Answer", "Tables", "Unmeasured"]
+__all__ = ["Tables", "Unmeasured"]
 
-_INTERVAL = pa.struct(
-    [
-        ("mean", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("samples", pa.list_(pa.float64())),
-    ]
-)
+_PARTS = [(name, pa.float64()) for name in ("mean", "low", "high")]
+_INTERVAL = pa.struct([*_PARTS, ("samples", pa.list_(pa.float64()))])
 _REPEATED = "STRUCT(mean DOUBLE, low DOUBLE, high DOUBLE, samples DOUBLE[])"
 _MACROS = """
     CREATE MACRO scaled(r, factor) AS repeated(list_transform(r.samples, lambda x: factor * x));
@@ -34,9 +28,6 @@ _MACROS = """
     CREATE MACRO best(r) AS list_min(r.samples);
     CREATE MACRO middle(r) AS list_median(r.samples);
 """
-
-Answer = tuple[list[str], list[tuple[Value, ...]]]
-"""The names of a query's columns, and its rows."""
 
 
 class Unmeasured(LookupError):
@@ -77,6 +68,14 @@ class Tables:
         """The tables that have rows, in order of their names."""
         return sorted(self._rows)
 
+    def load(self, name: str, rows: Sequence[Row]) -> None:
+        """One more table, for queries alone."""
+        names = dict.fromkeys(key for row in rows for key in row)
+        columns = {key: _column([row.get(key) for row in rows]) for key in names}
+        self._duck.register("_loaded", pa.table(columns))
+        self._duck.execute(f'CREATE TABLE "{name}" AS SELECT * FROM _loaded')
+        self._duck.unregister("_loaded")
+
     def where(self, name: str, **equal: object) -> list[dict[str, Any]]:
         """The rows of a table whose columns have these values."""
         return [row for row in self[name] if all(row.get(k) == v for k, v in equal.items())]
@@ -86,8 +85,8 @@ class Tables:
         names, rows = self._ask(query)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def answer(self, query: str) -> Answer:
-        """What a query answers; nothing where no record has what it asks for."""
+    def answer(self, query: str) -> tuple[list[str], list[tuple[Value, ...]]]:
+        """The columns and rows of an answer; none where no record has what is asked for."""
         try:
             return self._ask(query)
         except Unmeasured as error:
@@ -101,40 +100,23 @@ class Tables:
             raise ValueError(f"a query of one value answers more: {query.strip()}")
         return rows[0][0] if rows else None
 
-    def _ask(self, query: str) -> Answer:
+    def _ask(self, query: str) -> tuple[list[str], list[tuple[Value, ...]]]:
         try:
             asked = self._duck.execute(query)
-        except (duckdb.CatalogException, duckdb.BinderException) as error:
+        except duckdb.Error as error:
             said = str(error).partition("\n")[0]
-            if "Table with name" in said or "olumn" in said:
+            if "Table with name" in said or "Referenced column" in said or "a column named" in said:
                 raise Unmeasured(said) from error
             raise ValueError(f"{said} in: {query.strip()}") from error
-        except duckdb.Error as error:
-            raise ValueError(f"{str(error).partition(chr(10))[0]} in: {query.strip()}") from error
         names = [column[0] for column in asked.description or ()]
         return names, [tuple(map(_value, row)) for row in asked.fetchall()]
 
-    def load(self, name: str, rows: Sequence[Row]) -> None:
-        """One more table for queries; none where it has no rows."""
-        if not rows:
-            return
-        names = dict.fromkeys(key for row in rows for key in row)
-        columns = {key: _column([row.get(key) for row in rows]) for key in names}
-        self._duck.register("_loaded", pa.table(columns))
-        self._duck.execute(f'CREATE TABLE "{name}" AS SELECT * FROM _loaded')
-        self._duck.unregister("_loaded")
-
 
 def _column(values: list[Value]) -> pa.Array:
-    if any(isinstance(value, Repeated) for value in values):
-        return pa.array([None if v is None else _interval(_samples(v)) for v in values], _INTERVAL)
-    if any(isinstance(value, float) for value in values) or all(value is None for value in values):
-        return pa.array(values, pa.float64())
-    return pa.array(values)
-
-
-def _samples(value: Any) -> Sequence[float]:
-    return value.samples if isinstance(value, Repeated) else (float(value),)
+    if not any(isinstance(value, Repeated) for value in values):
+        return pa.array(values)
+    kept = [Repeated((float(v),)) if isinstance(v, int | float) else v for v in values]
+    return pa.array([interval(v) if isinstance(v, Repeated) else None for v in kept], _INTERVAL)
 
 
 def _interval(samples: Sequence[float]) -> dict[str, Any]:
@@ -146,9 +128,6 @@ def _shown(value: float, spec: str) -> str:
 
 
 def _value(value: Any) -> Value:
-    if isinstance(value, dict) and "samples" in value:
+    if isinstance(value, dict):
         return Repeated.of(value["samples"])
-    if isinstance(value, Decimal):
-        return float(value)
-    plain: Value = value
-    return plain
+    return float(value) if isinstance(value, Decimal) else value

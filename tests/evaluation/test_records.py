@@ -104,14 +104,14 @@ def test_a_file_is_the_old_one_or_the_new_one(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_only_files_of_an_owner_go_when_they_are_stale(tmp_path: Path) -> None:
-    mine = ("rq2_old.csv", "rq2-older.csv", "rq2.csv")
+def test_only_files_of_a_chapter_go_when_they_are_stale(tmp_path: Path) -> None:
+    mine = ("rq2_old.csv", "rq3-older.csv")
     others = ("prices.csv", "rq22_x.csv", "rq2_old.txt", "my_rq2_notes.csv")
     for name in (*mine, *others):
         (tmp_path / name).write_text("old", encoding="utf-8")
-    keep_all(tmp_path, ".csv", {"rq2_new": "new"}, ["rq2", "rq3"])
+    keep_all(tmp_path, ".csv", {"rq2_new": "new"})
     assert {path.name for path in tmp_path.iterdir()} == {*others, "rq2_new.csv"}
-    keep_all(tmp_path, ".csv", {}, ["rq2", "rq3"])
+    keep_all(tmp_path, ".csv", {})
     assert {path.name for path in tmp_path.iterdir()} == set(others)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,11 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.figure import Figure
 
-from evaluation import records
-from evaluation.drawing import STYLES, canvas, label_lines, plot
+from evaluation import publication, records
 from evaluation.publication import Edition, benchmarks, compose, html, markdown, publish, write
 from evaluation.repeated import Repeated
-from evaluation.report import Comparison, Part, Text, fill, plain
+from evaluation.report import Comparison, Part, fill, plain
 from evaluation.size import Size
 from evaluation.step import Chapter, Findings, Row, Step
 from evaluation.tables import Tables, Unmeasured
@@ -114,23 +113,23 @@ incomparable = "another scan on another machine."
 """
 
 
-def draw(tables: Tables) -> Figure:
+FIGURES = """
+from evaluation.drawing import STYLES, canvas, label_lines, plot
+
+def draw(tables, name="rq2_ingest"):
     drawing, (axes,) = canvas()
     ends = []
-    for style, method in zip(STYLES, ("IDS", "scan"), strict=False):
-        rows = tables.where("rq2_ingest", method=method)
+    for style, method in zip(STYLES, ("IDS", "scan")):
+        rows = tables.where(name, method=method)
         plot(axes, [row["n"] for row in rows], [row["rate"] for row in rows], style)
         ends.append((rows[-1]["n"], rows[-1]["rate"].mean, method, style["color"]))
     axes.set(xscale="log", yscale="log")
     label_lines(axes, ends)
     return drawing
 
-
-def draw_real(tables: Tables) -> Figure:
-    return draw(Tables({"rq2_ingest": tables["rq2_real"]}))
-
-
-TEXT = Text(REPORT, COMPARED, {"rq2-ingest": draw, "rq2-real": draw_real})
+FIGURES = {"rq2-ingest": draw, "rq2-real": lambda tables: draw(tables, "rq2_real")}
+"""
+HEADING = "RQ2: Throughput & latency"
 
 
 def steps(_: Size) -> list[Step]:
@@ -140,9 +139,22 @@ def steps(_: Size) -> list[Step]:
 CHAPTERS = [Chapter("rq2", steps), Chapter("rq3", lambda _: [])]
 
 
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The evaluation's own frame with one chapter in it."""
+    directory = tmp_path_factory.mktemp("evaluation")
+    for name in ("report.md", "tail.md", "page.html", "style.css", "benchmarks.toml"):
+        shutil.copy(publication.HERE / name, directory)
+    (directory / "rq2").mkdir()
+    texts = {"report.md": REPORT, "comparisons.toml": COMPARED, "figures.py": FIGURES}
+    for name, text in texts.items():
+        (directory / "rq2" / name).write_text(text, encoding="utf-8")
+    return directory
+
+
 @pytest.fixture(autouse=True)
-def text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Text, "of", lambda _: TEXT)
+def frame(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publication, "HERE", home)
 
 
 def keep_record(directory: Path, step: str, findings: Findings, **facts: Any) -> None:
@@ -167,9 +179,9 @@ def edition(directory: Path, **facts: Any) -> Edition:
 
 
 @pytest.fixture(scope="module")
-def part() -> Part:
+def part(home: Path) -> Part:
     rows = {name: rows for found in FINDINGS.values() for name, rows in found.items()}
-    return fill("rq2", TEXT, Tables(rows))
+    return fill(home / "rq2", Tables(rows))
 
 
 def unescaped(said: str) -> str:
@@ -182,7 +194,7 @@ def cells(line: str) -> list[str]:
 
 
 def test_values_stand_in_their_sentences_in_the_format_asked_for(part: Part) -> None:
-    assert part.heading == "RQ2: Throughput & latency"
+    assert part.title == "Throughput & latency"
     assert "> How does the advantage change with N?" in part.body
     assert f"IDS takes 7.1×10⁷ rows a second; {plain(NASTY)}." in part.body
 
@@ -212,12 +224,12 @@ def test_a_figure_stands_above_its_caption(part: Part) -> None:
     assert ElementTree.fromstring(part.figures["rq2-ingest"]).tag.endswith("svg")
 
 
-def test_a_claim_that_is_false_fails_and_one_of_nothing_does_not() -> None:
-    claim = "```check There are five\nSELECT count(*) = 5 FROM kept\n```\n"
-    some = Tables({"kept": [{"n": 1}]})
-    assert fill("x", Text(f"# X\n\n{claim}"), some).failed == ["There are five"]
-    assert not fill("x", Text(f"# X\n\n{claim}"), Tables({"kept": [{"n": 1}] * 5})).failed
-    assert not fill("x", Text(f"# X\n\n{claim}"), Tables({})).failed
+def test_a_claim_that_is_false_fails_and_one_of_nothing_does_not(tmp_path: Path) -> None:
+    claim = "# X\n\n```check There are five\nSELECT count(*) = 5 FROM kept\n```\n"
+    (tmp_path / "report.md").write_text(claim, encoding="utf-8")
+    assert fill(tmp_path, Tables({"kept": [{"n": 1}]})).failed == ["There are five"]
+    assert not fill(tmp_path, Tables({"kept": [{"n": 1}] * 5})).failed
+    assert not fill(tmp_path, Tables({})).failed
 
 
 def test_the_papers_numbers_stand_beside_ours(part: Part) -> None:
@@ -310,7 +322,7 @@ def test_the_head_says_how_it_was_made(tmp_path: Path) -> None:
     head = unescaped(markdown(edition(tmp_path)).partition("\n## ")[0])
     for told in (
         "0 of 2 numbers are better than the paper's, 1 equal, 1 worse. 2 have no verdict",
-        "| [RQ2: Throughput & latency](#rq2-throughput--latency) | 0 | 1 | 1 | 2 |",
+        "| [RQ2: Throughput & latency](#rq2-throughput--latency) | – | 1 | 1 | 2 |",
         "Measured in 3 min 3 s, 3 steps, of which 1 left out",
         "2 cores, Linux x86_64; Python 3.12.1; ids-engine 0.1.0, numpy 2.4.0",
         "Commit: 0123456789ab (3 steps)",
@@ -325,8 +337,8 @@ def test_the_head_says_how_it_was_made(tmp_path: Path) -> None:
 
 def test_a_chapter_ends_with_what_was_left_out_and_its_files(tmp_path: Path) -> None:
     made = edition(tmp_path)
-    assert [part.key for part in made.parts] == ["rq2"]
-    body = made.parts[0].body
+    assert list(made.parts) == [HEADING]
+    body = made.parts[HEADING].body
     assert "### Left out\n\n- `rq2-real`: no trips were given." in body
     links = set(re.findall(r"\]\(([^)#][^)]*)\)", markdown(made, "evaluation/")))
     assert links == {
@@ -417,9 +429,11 @@ def test_a_run_that_is_quick_unfinished_or_belies_the_text_is_refused(
     with pytest.raises(SourceError, match="holds a quick run"):
         publish(tmp_path, CHAPTERS, tmp_path)
     edition(tmp_path)
-    false = Text("# X\n\n```check Pigs fly\nSELECT false\n```")
-    monkeypatch.setattr(Text, "of", lambda _: false)
-    with pytest.raises(StateError, match="no longer true: rq2: Pigs fly"):
+    false = tmp_path / "frame"
+    shutil.copytree(publication.HERE, false)
+    (false / "rq2" / "report.md").write_text("# X\n\n```check Pigs fly\nSELECT false\n```")
+    monkeypatch.setattr(publication, "HERE", false)
+    with pytest.raises(StateError, match="no longer true: RQ2: X: Pigs fly"):
         publish(tmp_path, CHAPTERS, tmp_path)
     assert not (tmp_path / "docs").exists()
 

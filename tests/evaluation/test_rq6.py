@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from evaluation.drawing import styled, svg
+from evaluation.publication import HERE
 from evaluation.repeated import Repeated
-from evaluation.report import Text, fill
+from evaluation.report import fill
 from evaluation.rq6 import CHAPTER
 from evaluation.rq6.candidates import PLANTED, RIVALS
 from evaluation.rq6.contest import relative_error
@@ -152,7 +153,7 @@ def hand_made() -> Tables:
 
 
 def test_a_baseline_of_another_speed_gets_no_verdict_and_a_rival_set_gets_its_own() -> None:
-    part = fill("rq6", Text.of("rq6"), hand_made())
+    part = fill(HERE / "rq6", hand_made())
     found = {one.what: one for one in part.comparisons}
     ours = found["IDS, N = 1,000"]
     assert (ours.paper, ours.ours, ours.verdict) == (1.3, 2.0, "worse")
@@ -171,7 +172,7 @@ def test_a_baseline_of_another_speed_gets_no_verdict_and_a_rival_set_gets_its_ow
 
 
 def test_the_text_shows_both_sets_of_rivals_and_what_was_extrapolated() -> None:
-    body = fill("rq6", Text.of("rq6"), hand_made()).body
+    body = fill(HERE / "rq6", hand_made()).body
     assert "| ΔΦ of VAR | first of four | 79 | 60 | 5 | 1 | 160 | 5 | 1 |" in body
     assert "| AVG lift | first of four | 51 (51 to 51, 1 never) | 51 (51 to 51, 1 never) |" in body
     assert "1 % takes 40,000 permutations and 40 s, compiled" in body  # along a slope of −½
@@ -181,7 +182,7 @@ def test_a_claim_that_is_no_longer_true_is_told() -> None:
     tables = hand_made()
     leads = [row | {"led_after": 10} if row["rivals"] == "parents" else row
              for row in tables["rq6_leads"]]  # fmt: skip
-    part = fill("rq6", Text.of("rq6"), Tables({"rq6_leads": leads}))
+    part = fill(HERE / "rq6", Tables({"rq6_leads": leads}))
     assert any("no sooner" in claim for claim in part.failed)
 
 

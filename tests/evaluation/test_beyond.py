@@ -27,8 +27,9 @@ from evaluation.beyond.fanout import SCHEMAS, Divided, signatures
 from evaluation.beyond.index import Blocks, Roaring
 from evaluation.beyond.queries import query
 from evaluation.beyond.taxi import days
+from evaluation.publication import HERE
 from evaluation.repeated import Repeated
-from evaluation.report import Text, fill
+from evaluation.report import fill
 from evaluation.size import FULL, QUICK
 from evaluation.tables import Tables
 from ids.model.expression import Column, In, Literal
@@ -154,7 +155,7 @@ def test_a_step_counts_atoms_and_finds_where_they_are_given_up(bench: Bench) -> 
     rows = fanout.steps(QUICK)[-1].work(bench)["beyond_fanout_limit"]
     assert [row["predicates"] for row in rows] == [11, 12, 13, 15]
     assert [row["refined"] for row in rows] == [True, True, False, False]
-    found = fill("beyond", Text.of("beyond"), Tables({"beyond_fanout_limit": rows}))
+    found = fill(HERE / "beyond", Tables({"beyond_fanout_limit": rows}))
     assert "between K = 12" in found.body and not found.failed
 
 
@@ -189,7 +190,7 @@ def findings() -> dict[str, list[dict[str, Any]]]:
 
 
 def test_the_text_says_what_the_rows_say_and_notices_what_is_no_longer_true() -> None:
-    part = fill("beyond", Text.of("beyond"), Tables(findings()))
+    part = fill(HERE / "beyond", Tables(findings()))
     assert "(2 ways), the same script and rows give one table" in part.body
     assert "90 came out of order" in part.body and "40 to 40 are dropped" in part.body
     assert r"the +\$2.50 is made up of Queens +\$3.50, Bronx −\$1.00" in part.body
@@ -198,7 +199,7 @@ def test_the_text_says_what_the_rows_say_and_notices_what_is_no_longer_true() ->
     wrong["beyond_bits"][1]["digest"] = "b"
     wrong["beyond_late"][1]["dropped"] = 41
     wrong["beyond_taxi"][0]["alike"] = False
-    assert len(fill("beyond", Text.of("beyond"), Tables(wrong)).failed) == 3
+    assert len(fill(HERE / "beyond", Tables(wrong)).failed) == 3
 
 
 @pytest.mark.parametrize("size", [QUICK, FULL])

@@ -15,8 +15,9 @@ pytest.importorskip("polars", reason="the evaluation needs its extra")
 pytest.importorskip("duckdb", reason="the evaluation needs its extra")
 
 from evaluation.asking import after_slides, in_a_row
+from evaluation.publication import HERE
 from evaluation.repeated import Repeated
-from evaluation.report import Text, fill
+from evaluation.report import fill
 from evaluation.rq2 import CHAPTER, latency, slides
 from evaluation.rq2.algorithm1 import LITERAL, LOOP, WHOLE, contenders, refuse_other_atoms
 from evaluation.rq2.slides import ATOMS, EVERYTHING, PREDICATES, Maintained, Stream
@@ -187,7 +188,7 @@ def _tables() -> Tables:
 
 def test_every_number_of_the_paper_stands_beside_ours_with_a_verdict_where_both_are_alike() -> None:
     tables = _tables()
-    part = fill("rq2", Text.of("rq2"), tables)
+    part = fill(HERE / "rq2", tables)
     assert part.failed == []
     assert tables.lacking == {"Catalog Error: Table with name rq2_alternatives does not exist!"}
     found = {each.what: each for each in part.comparisons}
@@ -205,7 +206,7 @@ def test_every_number_of_the_paper_stands_beside_ours_with_a_verdict_where_both_
 
 
 def test_the_report_tells_the_cost_of_the_live_engine_beside_the_loops() -> None:
-    body = fill("rq2", Text.of("rq2"), _tables()).body
+    body = fill(HERE / "rq2", _tables()).body
     assert "takes 100 µs to 200 µs for a slide of one row, 20,000 times the loop's 5 ns" in body
     assert "| Engine.ingest, a dict of one row | 100,000 | 4 | 200,000 |" in body
 

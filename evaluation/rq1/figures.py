@@ -5,18 +5,18 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_lines
 from evaluation.tables import Tables
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 __all__ = ["FIGURES"]
 
-_FLOOR = 2.0**-53
+_FLOOR: Any = {"color": GREY, "linewidth": 0.8, "linestyle": ":", "zorder": 0}  # at 2⁻⁵³
+_PAPER: Any = {"color": "white", "markeredgecolor": "#c4512d", "markersize": 6.5, "label": "paper"}
 _STATES = {
     "IDS": "IDS",
     "doubles, += and -=": "+= and −=",
@@ -30,25 +30,22 @@ def _errors(tables: Tables) -> Figure:
     """A panel for each column of the paper's table, a line for each game, a dot for each of us."""
     compared = tomllib.loads(Path(__file__).with_name("comparisons.toml").read_text("utf-8"))
     columns = [entry for entry in compared["comparison"] if "panel" in entry]
+    games = [line["game"] for line in columns[0]["each"]]
     drawing, panels = canvas(len(columns), height=2.2, sharey=True)
     for entry, axes in zip(columns, panels, strict=True):
         for at, line in enumerate(entry["each"]):
-            (row,) = tables.select(Template(entry["ours"]).substitute(line))
-            (ours,) = row.values()
+            (answer,) = tables.select(Template(entry["ours"]).substitute(line))
+            (ours,) = answer.values()
             axes.plot([ours, line["paper"]], [at, at], color=GREY, linewidth=0.8, zorder=1)
             axes.plot(ours, at, "o", color=OURS, markersize=4.5, zorder=3, label="IDS")
-            paper: Any = {"color": "white", "markeredgecolor": "#c4512d", "markersize": 6.5}
-            axes.plot(line["paper"], at, "s", label="paper", **paper)
+            axes.plot(line["paper"], at, "s", **_PAPER)
         axes.set_xscale("symlog", linthresh=1e-17, linscale=0.6)
-        axes.set_xlim(-3e-18, 3e-11)
+        axes.set(xlim=(-3e-18, 3e-11), ylim=(len(games) - 0.4, -0.6), title=entry["panel"])
         axes.set_xticks([0, 1e-16, 1e-14, 1e-12], ["0", "10⁻¹⁶", "10⁻¹⁴", "10⁻¹²"])
         axes.minorticks_off()
-        axes.axvline(_FLOOR, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
-        axes.set_title(entry["panel"])
+        axes.axvline(2.0**-53, **_FLOOR)
         axes.grid(axis="y", visible=False)
-    games = [line["game"] for line in columns[0]["each"]]
     panels[0].set_yticks(range(len(games)), games)
-    panels[0].set_ylim(len(games) - 0.4, -0.6)
     panels[-1].legend(
         *(two[:2] for two in panels[0].get_legend_handles_labels()), loc="lower right"
     )
@@ -57,34 +54,32 @@ def _errors(tables: Tables) -> Figure:
 
 def _drift(tables: Tables) -> Figure:
     """The relative error of VAR_POP against slides, on the two streams."""
-    streams = [stream for stream in _STREAMS if tables.where("rq1_drift", stream=stream)]
-    drawing, panels = canvas(len(streams), height=2.7, sharey=True)
+    drawing, panels = canvas(len(_STREAMS), height=2.7, sharey=True)
     panels[0].set_ylabel("relative error of VAR_POP")
     ends = [
-        _stream(tables.where("rq1_drift", stream=stream), stream, axes)
-        for stream, axes in zip(streams, panels, strict=True)
+        _stream(tables.where("rq1_drift", stream=stream), title, axes)
+        for (stream, title), axes in zip(_STREAMS.items(), panels, strict=True)
     ]
     for axes, lines in zip(panels, ends, strict=True):
         label_lines(axes, lines)
     return drawing
 
 
-def _stream(rows: list[Any], stream: str, axes: Axes) -> list[tuple[float, float, str, str]]:
+def _stream(rows: list[Any], title: str, axes: Axes) -> list[tuple[float, float, str, str]]:
     """A line for each state; where each ends, its name and its colour."""
-    ends, end = [], max(row["slides"] for row in rows)
+    slides = sorted({row["slides"] for row in rows})
+    ends = []
     for (state, name), style in zip(_STATES.items(), STYLES, strict=False):
-        mine = sorted((row["slides"], row["var_pop"]) for row in rows if row["state"] == state)
-        ys = [max(y, 1e-18) for _, y in mine]  # an error of 0 has no place on a log axis
-        front = 3 if state == "IDS" else 2
-        axes.plot([x for x, _ in mine], ys, markersize=2.8, zorder=front, **style)
-        ends.append((end, ys[-1], name, style["color"]))
-    axes.set(xscale="log", yscale="log", ylim=(1e-19, 1e12), title=_STREAMS[stream])
+        error = {row["slides"]: row["var_pop"] for row in rows if row["state"] == state}
+        ys = [max(error[slid], 1e-18) for slid in slides]  # 0 has no place on a log axis
+        axes.plot(slides, ys, markersize=2.8, zorder=3 if state == "IDS" else 2, **style)
+        ends.append((slides[-1], ys[-1], name, style["color"]))
+    axes.set(xscale="log", yscale="log", ylim=(1e-19, 1e12), title=title)
     axes.set(xlabel="slides of one row", yticks=[10.0**k for k in range(-16, 13, 4)])
-    axes.set_xticks([10.0**k for k in range(1, 7) if 10**k <= end])
+    axes.set_xticks([10.0**k for k in range(1, 7) if 10**k <= slides[-1]])
     axes.minorticks_off()
-    first = min(row["slides"] for row in rows)
-    axes.hlines(_FLOOR, first, end, color=GREY, linewidth=0.8, linestyle=":", zorder=0)
-    axes.set_xlim(right=end * 40)
+    axes.hlines(2.0**-53, slides[0], slides[-1], **_FLOOR)
+    axes.set_xlim(right=slides[-1] * 40)
     return ends
 
 

@@ -26,8 +26,7 @@ from evaluation.values import equality, frequent, plain, where
 from tests.oracles.shapley import CLOSED, GAMES
 from tests.oracles.stretches import Stretches
 
-__all__ = ["ASKED", "ATOMS", "NAMES", "WINDOW", "Watched", "ask", "batches", "checked", "emits",
-           "restored", "slides", "watched"]  # fmt: skip
+__all__ = ["Watched", "batches", "checked", "emits", "restored", "slides", "watched"]
 
 WINDOW = 10_000
 NAMES = ("p1", "p2", "p3", "p4")
@@ -43,11 +42,7 @@ Answers = dict[tuple[str, str], float]  # an attribution by game and predicate
 
 @dataclass(frozen=True)
 class Watched:
-    """Rows of a workload, and four predicates of them.
-
-    conditions  the predicates, as they are registered
-    holds       on which rows each that is asked holds: by pyarrow, none of it ours
-    """
+    """Rows of a workload, four predicates of them, and on which rows each that is asked holds."""
 
     rows: pa.Table
     value: str
@@ -57,7 +52,7 @@ class Watched:
     @cached_property
     def truth(self) -> Stretches:
         """Every window's attributions without a rounding."""
-        return Stretches(self.rows[self.value].to_numpy().astype(float), self.holds)
+        return Stretches(self.rows[self.value].to_numpy(), self.holds)
 
     def engine(self, window: int = WINDOW) -> ids.Engine:
         """An engine without rows that has the four registered."""
@@ -79,7 +74,8 @@ class Watched:
 def watched(bench: Bench, subject: Subject, rows: int) -> Watched:
     """The first rows of a workload; the predicates are its attributes' most frequent values.
 
-    Two of the first attribute, which exclude each other, and one of each of the others.
+    Two of the first attribute, which exclude each other, and one of each of the others. Where they
+    hold is found by pyarrow, none of it ours.
     """
     table = bench.events(subject, rows)
     pairs = [
@@ -130,8 +126,7 @@ def slides(bench: Bench, subject: Subject) -> Findings:
 
 def batches(bench: Bench, count: int) -> Iterator[tuple[int, int]]:
     """From row to row: single rows, small batches and large ones, in a random order."""
-    rng = bench.rng("rq1-batches")
-    first, end = WINDOW, WINDOW + count
+    rng, first, end = bench.rng("rq1-batches"), WINDOW, WINDOW + count
     while first < end:
         last = min(first + int(rng.choice((1, 1, 2, 5, 10, 50, 100, 200))), end)
         yield first, last
@@ -165,7 +160,7 @@ def _apart(given: float, wanted: float) -> float:
 
 def restored(checkpoint: Path, rows: pa.Table) -> Answers:
     """The answers of an engine restored in a process of its own, after the remaining rows."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(_go_on, checkpoint, rows).result()
 
 
@@ -180,20 +175,21 @@ def emits(bench: Bench, subject: Subject) -> Findings:
     watch = watched(bench, subject, WINDOW + count)
     given = ids.sql(_script(watch), events=watch.rows)
     bench.said(0.6)
-    columns = {(g, p): given[f"{g}_{p}"].to_numpy() for g, p in product(CLOSED, NAMES)}
+    recomputed, judged = (
+        np.linspace(WINDOW, WINDOW + count, times).round().astype(int).tolist()
+        for times in bench.size.of(quick=(20, 100), full=(120, 2_000))
+    )
+    columns = {(g, p): given[f"{g}_{p}"].to_numpy().tolist() for g, p in product(CLOSED, NAMES)}
     rows: list[Row] = []
-    for last in _spread(count, bench.size.of(quick=20, full=120)):
-        for asked, wanted in ask(watch.filled(last), CLOSED, NAMES).items():
-            rows.append({"game": asked[0], **_beside(float(columns[asked][last - 1]), wanted)})
+    for last in recomputed:
+        answers = ask(watch.filled(last), CLOSED, NAMES).items()
+        rows += ({"game": a[0], **_beside(columns[a][last - 1], value)} for a, value in answers)
     bench.said(0.8)
     for (game, name), column in columns.items():
-        rows += (
-            {"game": game, **watch.off(float(column[last - 1]), game, name, last)}
-            for last in _spread(count, bench.size.of(quick=100, full=2_000))
-        )
+        rows += ({"game": game, **watch.off(column[at - 1], game, name, at)} for at in judged)
         # what all SHAPLEY_DELTAs miss of the last attribution, relative to the largest there was
         missed = abs(math.fsum(given[f"{game}_{name}_delta"].to_numpy()) - column[-1])
-        rows.append({"game": game, "telescoped": float(missed / (np.abs(column).max() or 1.0))})
+        rows.append({"game": game, "telescoped": missed / (max(map(abs, column)) or 1.0)})
     facts: Row = {"workload": subject.workload, "slides": count, "emits": given.num_rows}
     return {"rq1_emits": [{**facts, **row} for row in worst(rows, "game")]}
 
@@ -208,9 +204,3 @@ def _script(watch: Watched) -> str:
     frame = f"ORDER BY event_time ROWS {WINDOW} PRECEDING SLIDE 1 ROWS"
     predicates = registering(watch.conditions, "events")
     return f"{predicates}\nSELECT {items}\nFROM events WINDOW w AS ({frame}) EMIT CHANGES"
-
-
-def _spread(count: int, times: int) -> list[int]:
-    """So many ends of full windows, evenly from the first to the last."""
-    found = np.linspace(WINDOW, WINDOW + count, min(times, count + 1))
-    return sorted({round(each) for each in found.tolist()})

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 
 import ids
 from evaluation.engines import filled, registered, registering
-from evaluation.processes import said_by
 
 ROWS = pa.table({"region": ["EU", "US", "EU", "AP", "EU"], "y": [1.0, 2.0, 4.0, 8.0, 16.0]})
 CONDITIONS = {"eu": "region = 'EU'", "us": "region = 'US'"}
@@ -25,8 +23,3 @@ def test_a_script_registers_what_an_engine_does() -> None:
     )
     last = ids.sql(script, events=ROWS).to_pylist()[-1]
     assert (last["eu"], last["us"]) == (20.0, 2.0)
-
-
-def test_a_process_says_json_or_why_it_cannot() -> None:
-    with pytest.raises(ids.IdsError, match=r"-m json\.tool /nowhere failed: .*No such file"):
-        said_by("json.tool", "/nowhere")

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import subprocess
+import sys
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
 from evaluation.records import make_directory
-from evaluation.sessions import session
-from evaluation.size import Size
-from evaluation.subject import SUBJECTS, Subject
+from evaluation.step import SUBJECTS, Size, Subject
 from evaluation.workloads import Recipe, recipe
 from evaluation.workloads.manifest import Manifest, standing
-from ids.errors import SourceError
+from ids.errors import SourceError, StateError
 
-__all__ = ["Bench", "Library"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["CORES", "Bench", "Library", "said_by", "session", "to_nowhere"]
+
+CORES = 2  # of a step that does not ask how Spark scales
 
 
 class Library:
@@ -135,3 +143,36 @@ class Bench:
     def rng(self, name: str) -> np.random.Generator:
         """Random numbers that depend on the name alone."""
         return np.random.default_rng(zlib.crc32(name.encode()))
+
+
+@contextmanager
+def session(cores: int | None = None) -> Iterator[SparkSession]:
+    """A Spark session on this machine, over all its cores without a number.
+
+    The Java process outlives it, so a second one starts at once, and warm: sessions over different
+    numbers of cores can take turns.
+    """
+    from ids.spark.failures import translated
+    from ids.spark.session import local_session
+
+    with translated():
+        spark = local_session(f"local[{cores or '*'}]")
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def to_nowhere(frame: DataFrame) -> None:
+    """Compute every row, and write none."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def said_by(module: str, *arguments: object) -> Any:
+    """Run ``python -m module arguments`` to its end; what it printed, read as JSON."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = done.stderr.strip().rpartition("\n")[2]
+        raise StateError(f"{' '.join(command[1:])} failed: {why}")
+    return json.loads(done.stdout)

@@ -55,12 +55,10 @@ def run(
     """
     with reporting(debug):
         from evaluation.bench import Library
-        from evaluation.catalogue import chapters
-        from evaluation.progress import Progress
         from evaluation.publication import benchmarks, compose, write
         from evaluation.records import make_directory
-        from evaluation.run import measure
-        from evaluation.size import FULL, QUICK
+        from evaluation.run import Progress, measure
+        from evaluation.step import FULL, QUICK, chapters
         from evaluation.workloads import ingredients
 
         asked = chapters(questions or ())
@@ -91,7 +89,7 @@ def publish(directory: Annotated[Path | None, _RUN] = None, debug: DebugOption =
     """
     with reporting(debug):
         from evaluation import publication
-        from evaluation.catalogue import chapters
+        from evaluation.step import chapters
 
         home = directory or publication.HERE.parent / "docs" / "evaluation"
         typer.echo(publication.publish(home / "records", chapters()))

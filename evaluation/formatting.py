@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from math import isfinite
 from typing import Any
@@ -22,71 +21,58 @@ __all__ = [
 ]
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_DASH = "–"
 
 
-def number(value: float | None, figures: int = 3) -> str:
+def number(value: float, figures: int = 3) -> str:
     """With so many figures: ``0``, ``1,234``, ``0.0123``, ``1.2×10⁻¹⁵``.
 
     >>> number(1234.56), number(0.01234), number(3.1e-16), number(7)
     ('1,235', '0.0123', '3.10×10⁻¹⁶', '7')
     """
-    if value is None:
-        return _DASH
-    if value == 0:
-        return "0"
-    if not isfinite(value):
-        return str(value)
+    if value == 0 or not isfinite(value):
+        return f"{value:.0f}"
     place = int(f"{value:.{figures - 1}e}".partition("e")[2])  # of the rounded value: 9.999 is 10.0
     if place < -4 or place > 8:
         return power(value, figures)
-    if float(value).is_integer() and place < 9:
-        return f"{value:,.0f}".replace("-", "−")
-    return f"{value:,.{max(0, figures - 1 - place)}f}".replace("-", "−")
+    decimals = 0 if float(value).is_integer() else max(0, figures - 1 - place)
+    return f"{value:,.{decimals}f}".replace("-", "−")
 
 
-def power(value: float | None, figures: int = 2) -> str:
-    """Always with a power of ten.
-
-    >>> power(4.3e5), power(0.0)
-    ('4.3×10⁵', '0')
-    """
-    if value is None:
-        return _DASH
+def power(value: float, figures: int = 2) -> str:
+    """Always with a power of ten: ``4.3×10⁵``."""
     if value == 0:
         return "0"
     mantissa, exponent = f"{value:.{figures - 1}e}".split("e")
     return f"{mantissa.replace('-', '−')}×10{str(int(exponent)).translate(_RAISED)}"
 
 
-def times(value: float | None, figures: int = 3) -> str:
-    """A ratio.
-
-    >>> times(2.0)
-    '2 ×'
-    """
-    return _DASH if value is None else f"{number(value, figures)} ×"
+def times(value: float, figures: int = 3) -> str:
+    """A ratio: ``2 ×``."""
+    return f"{number(value, figures)} ×"
 
 
-def percent(value: float | None, figures: int = 3) -> str:
-    """A share.
+def percent(value: float, figures: int = 3) -> str:
+    """A share: ``5 %``."""
+    near = round(100 * value)
+    return f"{number(near if abs(100 * value - near) < 1e-9 else 100 * value, figures)} %"
 
-    >>> percent(0.05)
-    '5 %'
-    """
-    if value is None:
-        return _DASH
-    scaled = 100 * value
-    near = round(scaled)
-    return f"{number(near if abs(scaled - near) < 1e-9 else scaled, figures)} %"
+
+def duration(value: float, figures: int = 3) -> str:
+    """Seconds in the unit that fits: ``12.3 µs``."""
+    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    unit, scale = next((pair for pair in units if abs(value) >= pair[1]), units[-1])
+    return f"{number(value / scale, figures)} {unit}"
+
+
+def bytes_(value: float, figures: int = 3) -> str:
+    """In the unit that fits: ``32 MiB``."""
+    units = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
+    unit, scale = next((pair for pair in units if abs(value) >= pair[1]), units[-1])
+    return f"{number(value / scale, figures)} {unit}"
 
 
 def interval(value: Repeated, figures: int = 3) -> str:
-    """The mean, and half its 95 % t-interval to the same place.
-
-    >>> interval(Repeated((1.0, 1.0))), interval(Repeated((4.5, 4.504)))
-    ('1', '4.50 ± 0.03')
-    """
+    """The mean, and half its 95 % t-interval to the same place: ``4.50 ± 0.03``."""
     mean, half = number(value.mean, figures), value.half_width
     if not half:
         return mean
@@ -96,43 +82,10 @@ def interval(value: Repeated, figures: int = 3) -> str:
     return f"{mean} ± {alike}"
 
 
-def duration(seconds: float | None, figures: int = 3) -> str:
-    """In the unit that fits.
-
-    >>> duration(0.0000123), duration(90.0)
-    ('12.3 µs', '90 s')
-    """
-    if seconds is None:
-        return _DASH
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(seconds) >= scale:
-            return f"{number(seconds / scale, figures)} {unit}"
-    return f"{number(seconds / 1e-9, figures)} ns"
-
-
-def bytes_(count: float | None, figures: int = 3) -> str:
-    """In the unit that fits.
-
-    >>> bytes_(312), bytes_(32 * 1024 * 1024)
-    ('312 B', '32 MiB')
-    """
-    if count is None:
-        return _DASH
-    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if abs(count) >= scale:
-            return f"{number(count / scale, figures)} {unit}"
-    return f"{number(count, figures)} B"
-
-
 FORMATS: dict[str, Callable[..., str]] = {
-    "number": number,
-    "power": power,
-    "times": times,
-    "percent": percent,
-    "interval": number,
-    "duration": duration,
-    "bytes": bytes_,
-}
+    "number": number, "power": power, "times": times, "percent": percent, "interval": number,
+    "duration": duration, "bytes": bytes_,
+}  # fmt: skip
 
 
 def shown(value: Any, spec: str = "") -> str:
@@ -142,11 +95,11 @@ def shown(value: Any, spec: str = "") -> str:
     ('5 %', '1.23×10³', '4.50 ± 0.03', '–')
     """
     if value is None:
-        return _DASH
+        return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    name, figures = re.fullmatch(r"([a-z]*)(\d?)", spec).groups()  # type: ignore[union-attr]
-    given = {"figures": int(figures)} if figures else {}
+    name = spec.rstrip("0123456789")
+    given = {"figures": int(spec[len(name) :])} if spec != name else {}
     if isinstance(value, Repeated):
         if name in ("", "interval"):
             return interval(value, **given)

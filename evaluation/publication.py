@@ -14,7 +14,7 @@ from typing import Any
 from evaluation import records
 from evaluation.formatting import shown
 from evaluation.report import Part, fill, filled, grid, lines_of, text_of
-from evaluation.size import FULL, Size
+from evaluation.step import FULL, Chapter, Size
 from evaluation.tables import Tables
 from ids.errors import SourceError, StateError
 
@@ -49,7 +49,7 @@ class Edition:
         return [f"{name}: {claim}" for name, part in self.parts.items() for claim in part.failed]
 
 
-def compose(chapters: Sequence[Any], directory: Path) -> Edition:
+def compose(chapters: Sequence[Chapter], directory: Path) -> Edition:
     """What the records in ``directory`` say, drawn and in words.
 
     A record of a step that its chapter no longer has says nothing: its rows would stand beside
@@ -71,10 +71,10 @@ def compose(chapters: Sequence[Any], directory: Path) -> Edition:
             rows.setdefault(name, []).extend(more)
     tables = Tables(rows)
     _tell(told, tables)
-    parts: dict[str, Part] = {}
+    parts, tail = dict[str, Part](), Template(text_of(HERE / "tail.md"))
     for chapter in chapters:
         if any(_key(record) == chapter.key for record in told):
-            part = _filled(chapter, tables)
+            part = fill(HERE / chapter.key, tables, tail.safe_substitute(key=chapter.key))
             number = f"{chapter.key.upper()}: " if chapter.key.startswith("rq") else ""
             parts[number + part.title] = part
     verdicts = [
@@ -128,7 +128,7 @@ def write(edition: Edition, out: Path) -> Path:
     return records.keep(out / "report.html", html(text, edition.figures))
 
 
-def publish(source: Path, chapters: Sequence[Any], root: Path = HERE.parent) -> Path:
+def publish(source: Path, chapters: Sequence[Chapter], root: Path = HERE.parent) -> Path:
     """Take over the records of a full run into docs, and write there, and in README, what they say.
 
     Refuses what is not the whole evaluation at the paper's sizes, or belies a claim of the text.
@@ -171,15 +171,6 @@ def benchmarks(tables: Tables) -> str:
         "Best of several turns (questions: the median), side by side in one run, on "
         f"{tables.value(f'{machine} FROM records')}. A ratio above 1 means that IDS is faster.\n"
     )
-
-
-def _filled(chapter: Any, tables: Tables) -> Part:
-    home, tail = HERE / chapter.key, Template(text_of(HERE / "tail.md"))
-    if not hasattr(chapter, "show"):
-        return fill(home, tables, tail.safe_substitute(key=chapter.key))
-    from evaluation.legacy import part_of
-
-    return part_of(chapter, tables)
 
 
 def _key(record: records.Record) -> str:

@@ -11,7 +11,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,9 @@ from evaluation.repeated import Repeated
 from evaluation.step import Findings, Row
 from ids.errors import SourceError
 
-__all__ = [
-    "Record", "circumstances", "csv_text", "interval", "keep", "keep_all", "make_directory", "read",
-    "read_all", "write",
-]  # fmt: skip
-
 Record = dict[str, Any]
-
-_PACKAGES = (
-    "ids-engine", "numpy", "numba", "pyarrow", "pandas", "polars", "duckdb", "pyspark",
-    "scipy", "shap", "shapiq",
-)  # fmt: skip
+_PACKAGES = ["ids-engine", "numpy", "numba", "pyarrow", "pandas", "polars", "duckdb", "pyspark"]
+_PACKAGES += ["scipy", "shap", "shapiq"]
 
 
 def write(path: Path, record: Mapping[str, Any], findings: Findings) -> None:
@@ -70,18 +62,17 @@ def interval(value: Repeated) -> dict[str, Any]:
 
 def csv_text(rows: Sequence[Row]) -> str:
     """Rows as CSV: a quantity measured several times is its mean, low, high and how many times."""
-    flat: list[dict[str, object]] = []
-    for row in rows:
-        flat.append({})
+    flat: list[dict[str, object]] = [{} for _ in rows]
+    for row, cells in zip(rows, flat, strict=True):
         for name, value in row.items():
-            if not isinstance(value, Repeated):
-                flat[-1][name] = value
-                continue
-            parts = interval(value)
-            flat[-1] |= {name: value.mean, f"{name}_low": parts["low"]}
-            flat[-1] |= {f"{name}_high": parts["high"], f"{name}_repetitions": len(value.samples)}
+            if isinstance(value, Repeated):
+                parts = interval(value)
+                cells |= {name: value.mean, f"{name}_low": parts["low"]}
+                cells |= {f"{name}_high": parts["high"], f"{name}_repetitions": len(value.samples)}
+            else:
+                cells[name] = value
     out = io.StringIO()
-    names = list(dict.fromkeys(name for row in flat for name in row))
+    names = list(dict.fromkeys(name for cells in flat for name in cells))
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
@@ -125,18 +116,13 @@ def make_directory(path: Path) -> None:
 
 def circumstances() -> dict[str, Any]:
     """The machine, the versions and the commit a record was made with."""
-    versions = {}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
     machine = {
         "cores": os.cpu_count(),
         "load_before": os.getloadavg()[0],
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
     }
+    versions = {package: version(package) for package in _PACKAGES}
     return {"machine": machine, "versions": versions, "commit": _commit()}
 
 
@@ -156,8 +142,7 @@ def _commit() -> str | None:
 def _plain(name: str, value: Any) -> Any:
     if isinstance(value, Repeated):
         return interval(Repeated.of(_plain(name, sample) for sample in value.samples))
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"a finding must be a number, and {name} is {value}")
     return value

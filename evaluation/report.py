@@ -26,7 +26,7 @@ from string import Template
 from typing import Any
 
 from evaluation.drawing import styled, svg
-from evaluation.formatting import FORMATS, number, power, shown, times
+from evaluation.formatting import FORMATS, number, power, shown
 from evaluation.repeated import Repeated
 from evaluation.tables import Tables, Unmeasured
 
@@ -237,7 +237,7 @@ def _beside(comparisons: Sequence[Comparison]) -> Iterator[str]:
             re.sub(r"(?<!\\)\|", r"\|", one.what + _ARROWS.get(one.better, "")),
             _printed(one.paper, one.unit),
             _quantity(one.ours, one.unit),
-            times(one.ratio),
+            shown(one.ratio, "times"),
             "**worse**" if one.verdict == "worse" else one.verdict or "–",
             one.place,
         ]

@@ -1,28 +1,77 @@
-"""A step: one measurement that is done whole or not at all, and what it finds."""
+"""Chapters and their steps, what a step finds, how large it is, and what it measures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeVar
 
 from evaluation.repeated import Repeated
+from ids.errors import SetupError, UnknownNameError
 
 if TYPE_CHECKING:
     from evaluation.bench import Bench
-    from evaluation.size import Size
 
-__all__ = ["Chapter", "Findings", "Row", "Step", "Value"]
+__all__ = [
+    "FULL", "KEYS", "QUICK", "REGIONS", "SUBJECTS", "Chapter", "Findings", "Row", "Size", "Step",
+    "Subject", "Value", "chapters",
+]  # fmt: skip
 
+T = TypeVar("T")
 Value = str | int | float | bool | None | Repeated
 Row = Mapping[str, Value]
 Findings = Mapping[str, Sequence[Row]]
 """Rows of tables, by the table's name; several steps may give rows of the same table."""
 
+KEYS = ("rq1", "rq2", "rq3", "rq4", "rq5", "rq6", "beyond")
+REGIONS = ("EU-West", "US-East", "AP-South", "SA-East")
+"""All that the synthetic stream has."""
+_PEERS = ("duckdb", "markdown_it", "matplotlib", "pandas", "polars", "scipy", "shap", "shapiq")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a run is: the paper's own sizes, or small ones that say the same in minutes."""
+
+    name: str
+    repetitions: int = 5
+
+    def of(self, *, quick: T, full: T) -> T:
+        """The one of two that fits."""
+        return quick if self.name == "quick" else full
+
+
+QUICK, FULL = Size("quick"), Size("full")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A workload's measure y, and the attributes that predicates speak of."""
+
+    workload: str
+    value: str
+    attributes: tuple[str, ...]
+    quick_rows: int | None
+
+    @property
+    def columns(self) -> list[str]:
+        """All that a measurement reads, the event time first."""
+        return ["event_time", *self.attributes, self.value]
+
+
+SUBJECTS = {
+    "synthetic": Subject("synthetic", "latency", ("region", "tier", "endpoint"), 200_000),
+    "stress": Subject("stress", "latency", ("region", "tier", "endpoint"), 40_000),
+    "nyc": Subject("nyc", "fare_amount", ("borough", "vendor", "payment"), None),
+    "auction": Subject("auction", "price", ("category", "channel", "auction"), 100_000),
+}
+
 
 @dataclass(frozen=True)
 class Step:
-    """One measurement.
+    """One measurement, done whole or not at all.
 
     name      unique, begins with its chapter's key: ``rq2-throughput-1000000``
     does      what the progress bar says it does
@@ -45,3 +94,14 @@ class Chapter:
 
     key: str
     steps: Callable[[Size], list[Step]]
+
+
+def chapters(asked: Iterable[str] = ()) -> list[Chapter]:
+    """Those that were asked for, in the paper's order; all without."""
+    wanted = [key.lower() for key in asked] or KEYS
+    if unknown := next((key for key in wanted if key not in KEYS), None):
+        raise UnknownNameError("research question", unknown, KEYS)
+    if missing := [package for package in _PEERS if find_spec(package) is None]:
+        way_out = "install them: pip install 'ids-engine[evaluation]'"
+        raise SetupError(f"python -m evaluation needs {', '.join(missing)}; {way_out}")
+    return [import_module(f"evaluation.{key}").CHAPTER for key in KEYS if key in wanted]

@@ -1,8 +1,7 @@
 """Beyond the paper: atom fan-out, reproducible bits, late rows, taxi months, indexes, Spark."""
 
 from evaluation.beyond import bits, fanout, index, spark, taxi
-from evaluation.size import Size
-from evaluation.step import Chapter, Step
+from evaluation.step import Chapter, Size, Step
 
 __all__ = ["CHAPTER"]
 

@@ -20,12 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import ids
-from evaluation.bench import Bench
+from evaluation.bench import CORES, Bench, session
 from evaluation.beyond.queries import query
-from evaluation.sessions import CORES, session
-from evaluation.size import Size
-from evaluation.step import Findings, Row, Step
-from evaluation.subject import SUBJECTS
+from evaluation.step import SUBJECTS, Findings, Row, Size, Step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

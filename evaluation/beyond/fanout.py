@@ -17,8 +17,7 @@ import ids
 from evaluation.bench import Bench
 from evaluation.engines import registered
 from evaluation.repeated import Repeated, in_turns
-from evaluation.size import Size
-from evaluation.step import Findings, Row, Step
+from evaluation.step import Findings, Row, Size, Step
 from ids.kernels.scatter import slide
 from ids.state.scaling import cut_column, fit_column
 

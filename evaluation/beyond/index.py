@@ -18,8 +18,7 @@ from pyroaring import BitMap
 import ids
 from evaluation.bench import Bench
 from evaluation.repeated import Repeated, in_turns
-from evaluation.size import Size
-from evaluation.step import Findings, Row, Step
+from evaluation.step import Findings, Row, Size, Step
 from ids.model.expression import Column, Comparison, Expression, In, Literal
 from ids.model.table import ColumnData, Kind, Table
 from ids.predicates.truth import truth

@@ -13,14 +13,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import ids
-from evaluation.bench import Bench
+from evaluation.bench import CORES, Bench, session, to_nowhere
 from evaluation.beyond.bits import arrive, digest
 from evaluation.beyond.queries import query
 from evaluation.repeated import Repeated, in_turns
-from evaluation.sessions import CORES, session, to_nowhere
-from evaluation.size import Size
-from evaluation.step import Findings, Row, Step, Value
-from evaluation.subject import SUBJECTS
+from evaluation.step import SUBJECTS, Findings, Row, Size, Step, Value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,14 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import ids
-from evaluation.bench import Bench
+from evaluation.bench import CORES, Bench, session
 from evaluation.beyond.bits import digest
 from evaluation.beyond.queries import query
 from evaluation.repeated import in_turns
-from evaluation.sessions import CORES, session
-from evaluation.size import Size
-from evaluation.step import Findings, Row, Step
-from evaluation.subject import SUBJECTS
+from evaluation.step import SUBJECTS, Findings, Row, Size, Step
 from evaluation.workloads.manifest import EVENTS
 from tests.oracles.shapley import closed_form
 

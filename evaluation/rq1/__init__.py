@@ -5,9 +5,7 @@ from functools import partial
 from evaluation.rq1.drift import STREAMS, drifted
 from evaluation.rq1.enumeration import enumerated
 from evaluation.rq1.replay import emits, slides
-from evaluation.size import Size
-from evaluation.step import Chapter, Step
-from evaluation.subject import SUBJECTS
+from evaluation.step import SUBJECTS, Chapter, Size, Step
 
 __all__ = ["CHAPTER"]
 

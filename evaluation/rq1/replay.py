@@ -18,11 +18,9 @@ import pyarrow.compute as pc
 
 import ids
 from evaluation.bench import Bench
-from evaluation.engines import filled, registered, registering
+from evaluation.engines import equality, filled, frequent, plain, registered, registering, where
 from evaluation.rq1.enumeration import off, worst
-from evaluation.step import Findings, Row
-from evaluation.subject import Subject
-from evaluation.values import equality, frequent, plain, where
+from evaluation.step import Findings, Row, Subject
 from tests.oracles.shapley import CLOSED, GAMES
 from tests.oracles.stretches import Stretches
 

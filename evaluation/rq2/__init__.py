@@ -5,8 +5,7 @@ from functools import partial
 
 from evaluation.bench import Bench
 from evaluation.rq2 import algorithm1, alternatives, latency, throughput
-from evaluation.size import Size
-from evaluation.step import Chapter, Findings, Step
+from evaluation.step import Chapter, Findings, Size, Step
 
 __all__ = ["CHAPTER"]
 

@@ -18,12 +18,10 @@ import pyarrow as pa
 import ids
 from evaluation.baselines import algorithm1
 from evaluation.bench import Bench
-from evaluation.engines import registered
+from evaluation.engines import equality, registered
 from evaluation.repeated import in_turns
 from evaluation.rq2.slides import EVERYTHING, PREDICATES, Maintained, Prepared, Stream, Test, Words
-from evaluation.step import Findings
-from evaluation.subject import SUBJECTS
-from evaluation.values import equality
+from evaluation.step import SUBJECTS, Findings
 from ids.kernels.digits import cut
 from ids.kernels.scatter import slide
 from ids.state.scaling import decode, grid

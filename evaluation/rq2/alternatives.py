@@ -18,13 +18,10 @@ import pyarrow.parquet as pq
 
 import ids
 from evaluation.baselines import rolling
-from evaluation.bench import Bench
-from evaluation.engines import registering
+from evaluation.bench import CORES, Bench, session, to_nowhere
+from evaluation.engines import equality, registering
 from evaluation.repeated import Repeated, in_turns
-from evaluation.sessions import CORES, session, to_nowhere
-from evaluation.step import Findings
-from evaluation.subject import REGIONS, SUBJECTS
-from evaluation.values import equality
+from evaluation.step import REGIONS, SUBJECTS, Findings
 
 __all__ = ["in_process", "on_spark"]
 

@@ -19,14 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 import ids
-from evaluation.asking import Percentiles, after_slides, in_a_row
 from evaluation.bench import Bench
-from evaluation.engines import registered
-from evaluation.repeated import Repeated
+from evaluation.engines import equality, registered
+from evaluation.repeated import Percentiles, Repeated, after_slides, in_a_row
 from evaluation.rq2.slides import PREDICATES
-from evaluation.step import Findings
-from evaluation.subject import SUBJECTS
-from evaluation.values import equality
+from evaluation.step import SUBJECTS, Findings
 
 __all__ = ["READINGS", "bare", "work"]
 

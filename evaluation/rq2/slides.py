@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from numba import njit
 
-from evaluation.subject import REGIONS
+from evaluation.step import REGIONS
 from ids.kernels.compiling import compiled
 from ids.kernels.digits import accumulate
 from ids.kernels.scatter import add_summary

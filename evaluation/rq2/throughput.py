@@ -9,8 +9,7 @@ import numpy as np
 from evaluation.bench import Bench
 from evaluation.repeated import in_turns
 from evaluation.rq2.slides import ATOMS, EVERYTHING, PREDICATES, Maintained, Stream
-from evaluation.step import Findings, Row, Value
-from evaluation.subject import SUBJECTS
+from evaluation.step import SUBJECTS, Findings, Row, Value
 
 __all__ = ["cell", "work"]
 

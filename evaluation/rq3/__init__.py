@@ -6,8 +6,7 @@ from multiprocessing import get_context
 
 from evaluation.bench import Bench
 from evaluation.rq3.memory import CONFIGURATIONS, measured
-from evaluation.size import Size
-from evaluation.step import Chapter, Findings, Row, Step
+from evaluation.step import Chapter, Findings, Row, Size, Step
 
 __all__ = ["CHAPTER"]
 

@@ -4,8 +4,7 @@ from functools import partial
 
 from evaluation.rq4.samplers import held, ingest, own
 from evaluation.rq4.trials import WAYS, errors, strata
-from evaluation.size import Size
-from evaluation.step import Chapter, Step
+from evaluation.step import Chapter, Size, Step
 
 __all__ = ["CHAPTER"]
 

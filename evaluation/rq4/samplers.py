@@ -18,13 +18,11 @@ import pyarrow as pa
 
 from evaluation.baselines import eager
 from evaluation.bench import Bench
-from evaluation.engines import filled
+from evaluation.engines import filled, frequent
 from evaluation.repeated import in_turns
 from evaluation.rq4.trials import CONFIDENCE, WAYS, N, judged, size_for
 from evaluation.rq4.window import Window
-from evaluation.step import Findings, Row
-from evaluation.subject import Subject
-from evaluation.values import frequent
+from evaluation.step import Findings, Row, Subject
 from ids.engine import Engine
 from ids.kernels.sampling import mix, slide_sample
 from ids.model.sampling import Sampling

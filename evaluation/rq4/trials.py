@@ -10,8 +10,7 @@ import numpy as np
 
 from evaluation.bench import Bench
 from evaluation.rq4.window import Window, aligned
-from evaluation.size import Size
-from evaluation.step import Findings, Row
+from evaluation.step import Findings, Row, Size
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate, paper_bound
 from ids.games import GAMES
 from ids.model.sampling import extremes_of

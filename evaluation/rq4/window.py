@@ -9,8 +9,8 @@ from math import fsum
 import numpy as np
 import pyarrow as pa
 
-from evaluation.subject import Subject
-from evaluation.values import equality, frequent, plain, where
+from evaluation.engines import equality, frequent, plain, where
+from evaluation.step import Subject
 from ids.games import GAMES, Moments
 
 __all__ = ["LEAST", "Window", "aligned", "conditions"]

@@ -4,8 +4,7 @@ from functools import partial
 
 from evaluation.rq5.promotion import costs, provisional
 from evaluation.rq5.trace import trace
-from evaluation.size import Size
-from evaluation.step import Chapter, Step
+from evaluation.step import Chapter, Size, Step
 
 __all__ = ["CHAPTER"]
 

@@ -12,11 +12,10 @@ import pyarrow as pa
 
 import ids
 from evaluation.bench import Bench
-from evaluation.engines import registered
+from evaluation.engines import as_text, registered
 from evaluation.repeated import Repeated
 from evaluation.rq5.trace import conditions
 from evaluation.step import Findings, Row
-from evaluation.values import as_text
 
 __all__ = ["costs", "missed", "provisional"]
 

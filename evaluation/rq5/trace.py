@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 
 import ids
 from evaluation.bench import Bench
+from evaluation.engines import as_text, equality, frequent, literal
 from evaluation.repeated import Repeated
-from evaluation.step import Findings, Row
-from evaluation.subject import Subject
-from evaluation.values import as_text, equality, frequent, literal
+from evaluation.step import Findings, Row, Subject
 
 __all__ = ["MOST", "POLICIES", "Replay", "compared", "conditions", "replay", "trace", "zipfian"]
 

@@ -5,8 +5,7 @@ from functools import partial
 from evaluation.rq6.contest import converge, cost, peers
 from evaluation.rq6.incident import case, leads, onsets
 from evaluation.rq6.mechanisms import errors, maintenance, questions
-from evaluation.size import Size
-from evaluation.step import Chapter, Step
+from evaluation.step import Chapter, Size, Step
 
 __all__ = ["CHAPTER"]
 

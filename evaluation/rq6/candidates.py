@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evaluation.bench import Bench
-from evaluation.values import equality, plain, where
+from evaluation.engines import equality, plain, where
 
 __all__ = ["PLANTED", "RIVALS", "Candidate", "truth"]
 

@@ -11,17 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 import ids
-from evaluation.asking import after_slides
 from evaluation.baselines.coalitions import Aggregate, Floats, GroupGame
 from evaluation.baselines.kernelshap import kernelshap
 from evaluation.baselines.peers import shap_kernel, shapiq_exact, shapiq_kernel, shapiq_permutation
 from evaluation.baselines.permutation import Walk, compiled, estimate, plain, vectorised
 from evaluation.bench import Bench
 from evaluation.engines import registered
-from evaluation.repeated import Repeated, in_turns
+from evaluation.repeated import Repeated, after_slides, in_turns
 from evaluation.rq6.candidates import RIVALS, Candidate, truth
-from evaluation.step import Findings, Row
-from evaluation.subject import REGIONS, SUBJECTS
+from evaluation.step import REGIONS, SUBJECTS, Findings, Row
 from tests.oracles.shapley import closed_form
 
 __all__ = ["converge", "cost", "peers", "relative_error"]

@@ -19,8 +19,7 @@ from evaluation.baselines.coalitions import Floats
 from evaluation.bench import Bench
 from evaluation.engines import registering
 from evaluation.rq6.candidates import PLANTED, RIVALS, Candidate, truth
-from evaluation.step import Findings, Row
-from evaluation.subject import SUBJECTS
+from evaluation.step import SUBJECTS, Findings, Row
 
 __all__ = [
     "SIGNALS",

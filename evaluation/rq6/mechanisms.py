@@ -13,14 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import ids
-from evaluation.asking import after_slides
 from evaluation.bench import Bench
-from evaluation.engines import registered
-from evaluation.repeated import Repeated, in_turns
+from evaluation.engines import as_text, equality, registered
+from evaluation.repeated import Repeated, after_slides, in_turns
 from evaluation.rq6.candidates import Candidate
-from evaluation.step import Findings, Row
-from evaluation.subject import Subject
-from evaluation.values import as_text, equality
+from evaluation.step import Findings, Row, Subject
 
 __all__ = [
     "MECHANISMS",

@@ -16,7 +16,7 @@ pytest.importorskip("polars", reason="the baselines need the extra 'bench'")
 pytest.importorskip("duckdb", reason="the baselines need the extra 'bench'")
 
 from evaluation.baselines import algorithm1, eager, rolling
-from evaluation.subject import REGIONS
+from evaluation.step import REGIONS
 
 RUNS = {
     "pandas": rolling.by_pandas,

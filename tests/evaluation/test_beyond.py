@@ -30,7 +30,7 @@ from evaluation.beyond.taxi import days
 from evaluation.publication import HERE
 from evaluation.repeated import Repeated
 from evaluation.report import fill
-from evaluation.size import FULL, QUICK
+from evaluation.step import FULL, QUICK
 from evaluation.tables import Tables
 from ids.model.expression import Column, In, Literal
 

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 from typer.main import get_command
 
-from evaluation import catalogue
+from evaluation import step
 from evaluation.cli import app
-from evaluation.progress import Progress
+from evaluation.run import Progress
 from evaluation.step import Step
 from ids.cli.app import invoke
 from tests.conftest import ROOT
@@ -43,7 +43,7 @@ def test_an_unknown_question_is_refused_with_the_one_that_was_meant(
 def test_a_missing_package_is_named_with_the_extra_that_has_it(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "_PEERS", ("numpy", "no_such_package"))
+    monkeypatch.setattr(step, "_PEERS", ("numpy", "no_such_package"))
     code, _, err = call("run", "--quick", "--out", tmp_path / "out")
     assert code == 1
     assert "needs no_such_package; install them: pip install 'ids-engine[evaluation]'" in err
@@ -85,7 +85,7 @@ class Clock:
 def planned(clock: Clock, *seconds: float) -> tuple[Progress, list[Step]]:
     told = Progress(clock=clock)
     steps = [Step(f"rq1-{at}", "", some, lambda _: {}) for at, some in enumerate(seconds)]
-    told.planned([(step, False) for step in steps])
+    told.planned(steps, 0)
     return told, steps
 
 
@@ -130,7 +130,7 @@ def test_a_terminal_shows_both_bars_and_a_line_for_each_step() -> None:
     clock = Clock()
     with Progress(Console(file=out, force_terminal=True, width=100), clock) as told:
         steps = [Step("rq1-a", "counting", 60.0, lambda _: {})] * 2
-        told.planned([(steps[0], True), (steps[1], False)])
+        told.planned(steps[1:], 1)
         told.begun(steps[1])
         clock.now = 30.0
         told.refresh()

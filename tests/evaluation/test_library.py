@@ -8,8 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from evaluation.bench import Bench, Library
-from evaluation.size import FULL, QUICK
-from evaluation.subject import SUBJECTS
+from evaluation.step import FULL, QUICK, SUBJECTS
 from evaluation.workloads import recipe
 from evaluation.workloads.manifest import prepare
 from ids.errors import SourceError

@@ -5,8 +5,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evaluation.catalogue import chapters
 from evaluation.publication import HERE, Edition, benchmarks, compose, markdown
+from evaluation.step import chapters
 
 ROOT = HERE.parent
 DOCS = ROOT / "docs"

@@ -19,9 +19,8 @@ from xml.etree import ElementTree
 import pytest
 
 from evaluation import records
-from evaluation.catalogue import KEYS, chapters
 from evaluation.publication import Edition, compose, markdown
-from evaluation.size import QUICK
+from evaluation.step import KEYS, QUICK, chapters
 from evaluation.tables import Tables
 from tests.conftest import ROOT
 

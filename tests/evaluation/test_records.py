@@ -7,7 +7,6 @@ import math
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -15,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation import records
-from evaluation.chapter import Comparison, Tables
 from evaluation.formatting import bytes_, duration, interval, number, percent, power, times
 from evaluation.records import keep, keep_all
 from evaluation.repeated import Repeated, in_turns
+from evaluation.report import Comparison
 from evaluation.step import Row
 from ids.errors import SourceError
 
@@ -26,8 +25,6 @@ FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | FLOATS
 MEASURED = st.lists(st.floats(-1e100, 1e100), min_size=1, max_size=5).map(Repeated.of)
 ROWS = st.lists(st.dictionaries(st.text(), SCALARS | MEASURED), max_size=4)
-Better = Literal["lower", "higher", "same"]
-BOTH: tuple[Better, Better] = ("lower", "higher")
 FACTS = {"step": "rq1-a", "skipped": None, "fingerprint": {"size": "full"}}
 
 
@@ -156,7 +153,6 @@ def test_contenders_take_turns_after_a_warm_up() -> None:
         (10.0, 11.0, "higher", "better"),
         (10.0, 9.0, "higher", "worse"),
         (10.0, 12.4, "same", "equal"),
-        (10.0, 12.6, "same", "worse"),
         (10.0, 7.0, "same", "worse"),
         (0.0, 0.0, "lower", "equal"),
         (0.0, 1e-16, "lower", "worse"),
@@ -166,33 +162,27 @@ def test_contenders_take_turns_after_a_warm_up() -> None:
     ],
 )
 def test_the_verdict_is_that_of_the_numbers(
-    paper: float | None, ours: float | None, better: Better, verdict: str
+    paper: float | None, ours: float | None, better: str, verdict: str
 ) -> None:
-    one = Comparison("x", "", paper, ours, better, "§7")
-    assert one.verdict == verdict
+    assert Comparison("x", paper, ours, better).verdict == verdict
+    assert Comparison("x", paper, ours, better, incomparable="why").verdict == ""
 
 
 @given(FLOATS.filter(bool), FLOATS)
 def test_what_is_better_one_way_is_worse_the_other(paper: float, ours: float) -> None:
-    low, high = (Comparison("x", "", paper, ours, b, "§7").verdict for b in BOTH)
+    low, high = (Comparison("x", paper, ours, b).verdict for b in ("lower", "higher"))
     opposite = {"better": "worse", "worse": "better", "equal": "equal"}
     assert high == opposite[low]
 
 
-def test_a_ratio_needs_both_numbers_and_neither_0() -> None:
-    assert Comparison("x", "", 4.0, 1.0, "lower", "§7").ratio == 0.25
-    assert Comparison("x", "", 0.0, 1.0, "lower", "§7").ratio is None
-    assert Comparison("x", "", 4.0, None, "lower", "§7").ratio is None
-    assert Comparison("x", "", 4.0, 0.0, "lower", "§7").ratio is None
-
-
-def test_tables_nobody_filled_are_empty() -> None:
-    tables = Tables({"a": [{"k": 1, "v": 2}, {"k": 2}], "b": []})
-    assert tables["c"] == []
-    assert tables.where("a", k=1) == [{"k": 1, "v": 2}]
-    assert tables.names == ["a"]
-    assert tables.filled(["a"])
-    assert not tables.filled(["a", "b"])
+@pytest.mark.parametrize(
+    ("paper", "ours", "ratio"),
+    [(4.0, 1.0, 0.25), (0.0, 1.0, None), (4.0, None, None), (4.0, 0.0, None)],
+)
+def test_a_ratio_needs_both_numbers_and_neither_0(
+    paper: float, ours: float | None, ratio: float | None
+) -> None:
+    assert Comparison("x", paper, ours).ratio == ratio
 
 
 RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
@@ -216,11 +206,9 @@ def test_a_number_is_right_to_its_figures(value: float) -> None:
         (number(99_999.6), "100,000"),
         (number(0.00099999), "0.00100"),
         (number(1e9), "1.00×10⁹"),
-        (number(None), "–"),
         (power(-4.3e-12), "−4.3×10⁻¹²"),
         (times(0.5), "0.500 ×"),
         (percent(0.0123), "1.23 %"),
-        (percent(None), "–"),
         (duration(1.5e-9), "1.50 ns"),
         (duration(0.0), "0 ns"),
         (duration(0.0123), "12.3 ms"),

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from evaluation import publication, records
 from evaluation.publication import Edition, benchmarks, compose, html, markdown, publish, write
 from evaluation.repeated import Repeated
-from evaluation.report import Comparison, Part, fill, plain
-from evaluation.size import Size
-from evaluation.step import Chapter, Findings, Row, Step
+from evaluation.report import Part, fill, plain
+from evaluation.step import Chapter, Findings, Row, Size, Step
 from evaluation.tables import Tables, Unmeasured
 from ids.errors import SourceError, StateError
 
@@ -242,17 +241,6 @@ def test_the_papers_numbers_stand_beside_ours(part: Part) -> None:
         "- **the scan's throughput**: another scan on another machine.",
     ):
         assert line in part.body
-
-
-@pytest.mark.parametrize(
-    ("better", "ours", "verdict"),
-    [("lower", 0.9, "better"), ("lower", 1.04, "equal"), ("lower", 1.1, "worse"),
-     ("higher", 1.1, "better"), ("higher", 0.9, "worse"), ("same", 1.2, "equal"),
-     ("same", 0.7, "worse"), ("lower", None, ""), ("lower", 0.0, "better")],
-)  # fmt: skip
-def test_a_verdict_follows_from_the_numbers(better: str, ours: float | None, verdict: str) -> None:
-    assert Comparison("x", 1.0, ours, better).verdict == verdict
-    assert Comparison("x", 1.0, ours, better, incomparable="why").verdict == ""
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=40))

@@ -17,8 +17,7 @@ from evaluation.rq1.drift import STREAMS, moments, trace
 from evaluation.rq1.drift import WINDOW as ROWS
 from evaluation.rq1.enumeration import KINDS, compared, off, windows, worst
 from evaluation.rq1.replay import ASKED, ATOMS, NAMES, WINDOW, Watched, ask, checked, watched
-from evaluation.size import QUICK
-from evaluation.subject import Subject
+from evaluation.step import QUICK, Subject
 from ids.errors import CheckpointError
 from tests.oracles.shapley import CLOSED, GAMES
 

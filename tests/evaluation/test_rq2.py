@@ -14,15 +14,14 @@ from tests.oracles.recount import recount
 pytest.importorskip("polars", reason="the evaluation needs its extra")
 pytest.importorskip("duckdb", reason="the evaluation needs its extra")
 
-from evaluation.asking import after_slides, in_a_row
 from evaluation.publication import HERE
-from evaluation.repeated import Repeated
+from evaluation.repeated import Repeated, after_slides, in_a_row
 from evaluation.report import fill
 from evaluation.rq2 import CHAPTER, latency, slides
 from evaluation.rq2.algorithm1 import LITERAL, LOOP, WHOLE, contenders, refuse_other_atoms
 from evaluation.rq2.slides import ATOMS, EVERYTHING, PREDICATES, Maintained, Stream
 from evaluation.rq2.throughput import cell
-from evaluation.size import FULL, QUICK
+from evaluation.step import FULL, QUICK
 from evaluation.tables import Tables
 from ids.state.scaling import decode, grid
 

@@ -22,7 +22,7 @@ from evaluation.rq3.memory import (
     run,
     survivors,
 )
-from evaluation.size import FULL, QUICK
+from evaluation.step import FULL, QUICK
 from ids.state.retained import Retained
 
 WINDOW = 20_000

@@ -22,8 +22,7 @@ from evaluation.rq4.samplers import (
 )
 from evaluation.rq4.trials import ASKED, WAYS, Way, beside_uniform, size_for, trials
 from evaluation.rq4.window import LEAST, Window, aligned, conditions
-from evaluation.size import Size
-from evaluation.subject import Subject
+from evaluation.step import Size, Subject
 from ids.model.sampling import Sampling
 from ids.model.window import CountWindow, TimeWindow
 from ids.source import open_table

@@ -10,12 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evaluation.engines import literal
 from evaluation.repeated import Repeated
 from evaluation.rq5.promotion import costs, provisional
 from evaluation.rq5.trace import MOST, Replay, compared, conditions, replay, trace, zipfian
-from evaluation.size import QUICK
-from evaluation.subject import SUBJECTS
-from evaluation.values import literal
+from evaluation.step import QUICK, SUBJECTS
 from ids.language import parse_predicate
 
 NYC = SUBJECTS["nyc"]

@@ -15,7 +15,7 @@ from evaluation.rq6.candidates import PLANTED, RIVALS
 from evaluation.rq6.contest import relative_error
 from evaluation.rq6.figures import FIGURES
 from evaluation.rq6.incident import SIGNALS, leaders, led_from, replanted, replay
-from evaluation.size import FULL, QUICK
+from evaluation.step import FULL, QUICK
 from evaluation.tables import Tables
 from tests.oracles.shapley import attribution
 

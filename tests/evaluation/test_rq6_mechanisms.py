@@ -10,8 +10,7 @@ from evaluation.drawing import styled
 from evaluation.repeated import Repeated
 from evaluation.rq6.figures import FIGURES
 from evaluation.rq6.mechanisms import MECHANISMS, SAMPLE, Scene, refuse_another_answer
-from evaluation.step import Row
-from evaluation.subject import SUBJECTS
+from evaluation.step import SUBJECTS, Row
 from evaluation.tables import Tables
 
 ROWS = 20_000

@@ -11,8 +11,7 @@ from evaluation import records
 from evaluation.bench import Bench, Library
 from evaluation.repeated import Repeated
 from evaluation.run import measure
-from evaluation.size import FULL, QUICK, Size
-from evaluation.step import Chapter, Findings, Step
+from evaluation.step import FULL, QUICK, Chapter, Findings, Size, Step
 from ids.errors import SourceError
 
 Work = Callable[[Bench], Findings]

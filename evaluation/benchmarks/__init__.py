@@ -1,1 +1,0 @@
-"""Measurements: one question a file, ours and others' side by side in one run."""

@@ -5,7 +5,5 @@ from __future__ import annotations
 from evaluation.cli import app
 from ids.cli import main
 
-__all__: list[str] = []
-
 if __name__ == "__main__":
     main(app, "python -m evaluation")

@@ -26,8 +26,6 @@ from ids.errors import SourceError, StateError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["CORES", "Bench", "Library", "said_by", "session", "to_nowhere"]
-
 CORES = 2  # of a step that does not ask how Spark scales
 
 

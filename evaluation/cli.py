@@ -12,8 +12,6 @@ from evaluation.workloads.command import ZonesOption, workload
 from ids.cli.arguments import DebugOption
 from ids.cli.reporting import note, reporting
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="The paper's evaluation, and the benchmarks.",
     add_completion=False,

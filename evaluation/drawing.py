@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["GREY", "OURS", "STYLES", "canvas", "label_line", "label_lines", "plot", "styled", "svg"]
-
 OURS = "#08325e"
 GREY = "#6b6b6b"
 

@@ -17,11 +17,6 @@ import ids
 from ids.model.expression import Literal
 from ids.model.rendering import render
 
-__all__ = [
-    "as_text", "equality", "filled", "frequent", "literal", "plain", "registered", "registering",
-    "where",
-]  # fmt: skip
-
 
 def registered(engine: ids.Engine, conditions: Mapping[str, str]) -> ids.Engine:
     """The same engine, with these predicates by name."""

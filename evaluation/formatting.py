@@ -8,18 +8,6 @@ from typing import Any
 
 from evaluation.repeated import Repeated
 
-__all__ = [
-    "FORMATS",
-    "bytes_",
-    "duration",
-    "interval",
-    "number",
-    "percent",
-    "power",
-    "shown",
-    "times",
-]
-
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

@@ -18,8 +18,6 @@ from evaluation.step import FULL, Chapter, Size
 from evaluation.tables import Tables
 from ids.errors import SourceError, StateError
 
-__all__ = ["HERE", "Edition", "benchmarks", "compose", "html", "markdown", "publish", "write"]
-
 HERE = Path(__file__).resolve().parent
 _MARKS = re.compile(r"(?<=<!-- benchmarks:begin -->\n).*(?=<!-- benchmarks:end -->)", re.S)
 _UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:×|%|±|[KMG]?i?B|[nµm]?s|min|h)(?!\w))")

@@ -14,8 +14,6 @@ import numpy as np
 
 import ids
 
-__all__ = ["Percentiles", "Repeated", "after_slides", "in_a_row", "in_turns"]
-
 
 @dataclass(frozen=True)
 class Repeated:

@@ -30,8 +30,6 @@ from evaluation.formatting import FORMATS, number, power, shown
 from evaluation.repeated import Repeated
 from evaluation.tables import Tables, Unmeasured
 
-__all__ = ["Comparison", "Part", "fill", "filled", "grid", "lines_of", "plain", "text_of"]
-
 LONG = 30
 """Rows: a table that has more is folded up until a reader asks for it."""
 _ARROWS = {"lower": " ↓", "higher": " ↑", "same": " (=)"}

@@ -20,8 +20,6 @@ from evaluation.bench import Bench, Library
 from evaluation.step import SUBJECTS, Chapter, Step
 from ids.errors import SourceError
 
-__all__ = ["Progress", "measure"]
-
 _NEARLY = 0.97  # where the bar of a step that takes longer than was thought waits
 
 

@@ -14,11 +14,6 @@ from ids.errors import SetupError, UnknownNameError
 if TYPE_CHECKING:
     from evaluation.bench import Bench
 
-__all__ = [
-    "FULL", "KEYS", "QUICK", "REGIONS", "SUBJECTS", "Chapter", "Findings", "Row", "Size", "Step",
-    "Subject", "Value", "chapters",
-]  # fmt: skip
-
 T = TypeVar("T")
 Value = str | int | float | bool | None | Repeated
 Row = Mapping[str, Value]

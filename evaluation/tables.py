@@ -15,8 +15,6 @@ from evaluation.records import interval
 from evaluation.repeated import Repeated
 from evaluation.step import Row, Value
 
-__all__ = ["Tables", "Unmeasured"]
-
 _PARTS = [(name, pa.float64()) for name in ("mean", "low", "high")]
 _INTERVAL = pa.struct([*_PARTS, ("samples", pa.list_(pa.float64()))])
 _REPEATED = "STRUCT(mean DOUBLE, low DOUBLE, high DOUBLE, samples DOUBLE[])"

@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, uint64
 
-__all__ = ["State", "slide"]
-
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 

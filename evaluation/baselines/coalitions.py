@@ -13,8 +13,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Aggregate", "Coalitions", "Floats", "GroupGame"]
-
 Aggregate = Literal["AVG", "VAR_POP"]
 Floats = npt.NDArray[np.float64]
 Coalitions = npt.NDArray[Any]

@@ -12,8 +12,6 @@ from numba import njit
 
 from ids.kernels.sampling import mixed
 
-__all__ = ["slide"]
-
 
 @njit(cache=True)
 def slide(seed, rows, window, size, sequence, priority, passed):

@@ -10,8 +10,6 @@ import numpy as np
 
 from evaluation.baselines.coalitions import Floats, GroupGame
 
-__all__ = ["kernelshap"]
-
 
 def kernelshap(
     game: GroupGame, samples: int, rng: np.random.Generator, *, paired: bool = False

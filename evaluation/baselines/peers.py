@@ -14,8 +14,6 @@ import numpy as np
 
 from evaluation.baselines.coalitions import Floats, GroupGame
 
-__all__ = ["shap_kernel", "shapiq_exact", "shapiq_kernel", "shapiq_permutation"]
-
 
 def shap_kernel(game: GroupGame, budget: int, seed: int) -> Floats:
     """``shap.KernelExplainer`` from the worth of ``budget`` coalitions."""

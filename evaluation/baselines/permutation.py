@@ -17,8 +17,6 @@ from numba import njit
 
 from evaluation.baselines.coalitions import Aggregate, Floats
 
-__all__ = ["Walk", "compiled", "estimate", "plain", "vectorised"]
-
 Orders = npt.NDArray[np.int64]
 """[orders, N]: each row is a permutation of 0 … N − 1."""
 

@@ -19,8 +19,6 @@ import pyarrow as pa
 
 from evaluation.baselines.factor import lift_factors
 
-__all__ = ["Columns", "Run", "by_duckdb", "by_duckdb_frame", "by_pandas", "by_polars"]
-
 Columns = dict[str, npt.NDArray[Any]]
 Run = Callable[[pa.Table, int, Sequence[str]], Columns]
 

@@ -14,8 +14,6 @@ from pyspark.sql.pandas.functions import pandas_udf
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["drill_down", "pandas_udf_panes", "rows_window"]
-
 
 def drill_down(rows: DataFrame, columns: Sequence[str], slide: str) -> DataFrame:
     """Counts, sums and sums of squares by pane and the referenced columns, in doubles."""

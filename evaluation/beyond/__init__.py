@@ -3,8 +3,6 @@
 from evaluation.beyond import bits, fanout, index, spark, taxi
 from evaluation.step import Chapter, Size, Step
 
-__all__ = ["CHAPTER"]
-
 
 def _steps(size: Size) -> list[Step]:
     # How Spark scales comes last, when Java has run for a while: it compiles what runs often.

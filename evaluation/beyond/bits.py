@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
     from ids.spark.streaming import Running
 
-__all__ = [
-    "arrive", "contrast", "deliver", "digest", "late_by_batch", "late_by_row", "pieces", "settled",
-    "steps", "times_of",
-]  # fmt: skip
-
 Times = npt.NDArray[np.int64]
 Late = npt.NDArray[np.bool_]
 

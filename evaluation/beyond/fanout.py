@@ -21,8 +21,6 @@ from evaluation.step import Findings, Row, Size, Step
 from ids.kernels.scatter import slide
 from ids.state.scaling import cut_column, fit_column
 
-__all__ = ["SCHEMAS", "Divided", "signatures", "steps"]
-
 SCHEMAS = {
     "exclusive": "exclusive categories",
     "thresholds": "overlapping ranges",

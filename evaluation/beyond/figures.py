@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES"]
-
 # Light beside dark, so that neighbours are told apart in grey.
 _FILLS = {
     "manhattan": (OURS, ""),

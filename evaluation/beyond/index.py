@@ -25,8 +25,6 @@ from ids.predicates.truth import truth
 from ids.state.index import Index
 from ids.state.retained import Retained
 
-__all__ = ["Blocks", "Roaring", "steps"]
-
 Ints = npt.NDArray[np.int64]
 Holds = Callable[[Any], bool]
 

@@ -6,8 +6,6 @@ import tomllib
 from pathlib import Path
 from string import Template
 
-__all__ = ["query"]
-
 _QUERIES = tomllib.loads(Path(__file__).with_name("queries.toml").read_text(encoding="utf-8"))
 
 

@@ -22,8 +22,6 @@ from evaluation.step import SUBJECTS, Findings, Row, Size, Step, Value
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["IN_PROCESS", "steps"]
-
 IN_PROCESS = 0
 """Stands in the column of cores for a run without Spark."""
 

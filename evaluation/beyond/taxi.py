@@ -20,8 +20,6 @@ from evaluation.step import SUBJECTS, Findings, Row, Size, Step
 from evaluation.workloads.manifest import EVENTS
 from tests.oracles.shapley import closed_form
 
-__all__ = ["days", "steps"]
-
 _BOROUGHS = ("Manhattan", "Queens", "Brooklyn", "Bronx")
 
 

@@ -7,8 +7,6 @@ from evaluation.rq1.enumeration import enumerated
 from evaluation.rq1.replay import emits, slides
 from evaluation.step import SUBJECTS, Chapter, Size, Step
 
-__all__ = ["CHAPTER"]
-
 
 def _steps(size: Size) -> list[Step]:
     every = "every coalition of windows up to N = 12"

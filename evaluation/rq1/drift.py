@@ -19,8 +19,6 @@ from evaluation.bench import Bench
 from evaluation.step import Findings, Row
 from tests.oracles.stretches import Stretches
 
-__all__ = ["STREAMS", "WINDOW", "drifted", "moments", "trace"]
-
 Floats = npt.NDArray[np.float64]
 WINDOW = 1_000
 STREAMS = {"stress": 1e9, "spikes": 50.0}  # each, and the coarse centre a person would choose

@@ -14,8 +14,6 @@ from evaluation.bench import Bench
 from evaluation.step import Findings, Row
 from tests.oracles.shapley import GAMES, shapley_values
 
-__all__ = ["KINDS", "Window", "answers", "compared", "enumerated", "off", "windows", "worst"]
-
 Array = npt.NDArray[Any]
 
 # What a window's values are like; offset is the stress workload's.

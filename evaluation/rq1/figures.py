@@ -13,8 +13,6 @@ from matplotlib.figure import Figure
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_lines
 from evaluation.tables import Tables
 
-__all__ = ["FIGURES"]
-
 _FLOOR: Any = {"color": GREY, "linewidth": 0.8, "linestyle": ":", "zorder": 0}  # at 2⁻⁵³
 _PAPER: Any = {"color": "white", "markeredgecolor": "#c4512d", "markersize": 6.5, "label": "paper"}
 _STATES = {

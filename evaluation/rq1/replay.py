@@ -24,8 +24,6 @@ from evaluation.step import Findings, Row, Subject
 from tests.oracles.shapley import CLOSED, GAMES
 from tests.oracles.stretches import Stretches
 
-__all__ = ["Watched", "batches", "checked", "emits", "restored", "slides", "watched"]
-
 WINDOW = 10_000
 NAMES = ("p1", "p2", "p3", "p4")
 ASKED = (*NAMES, "p1 AND p3", "p2 OR NOT p4")

@@ -7,8 +7,6 @@ from evaluation.bench import Bench
 from evaluation.rq2 import algorithm1, alternatives, latency, throughput
 from evaluation.step import Chapter, Findings, Size, Step
 
-__all__ = ["CHAPTER"]
-
 _THROUGHPUT = {1_000: (10.5, 15.0), 10_000: (2.5, 7.0), 100_000: (2.6, 7.4), 1_000_000: (3.5, 11.0)}
 _OTHERS = "pandas, Polars and DuckDB on the same stream"
 _SPARK = "Spark's window functions on the same stream"

@@ -26,8 +26,6 @@ from ids.kernels.digits import cut
 from ids.kernels.scatter import slide
 from ids.state.scaling import decode, grid
 
-__all__ = ["LITERAL", "LOOP", "WHOLE", "contenders", "refuse_other_atoms", "work"]
-
 LOOP = "IDS, the slide loop"
 SHARDS = "IDS, the slide loop, 64 live predicates"
 ALL = "IDS, the slide loop, all that Algorithm 1 keeps"

@@ -23,8 +23,6 @@ from evaluation.engines import equality, registering
 from evaluation.repeated import Repeated, in_turns
 from evaluation.step import REGIONS, SUBJECTS, Findings
 
-__all__ = ["in_process", "on_spark"]
-
 _OTHERS: dict[str, rolling.Run] = {
     "Polars": rolling.by_polars,
     "pandas": rolling.by_pandas,

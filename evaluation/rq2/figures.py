@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES"]
-
 _BESIDE: dict[str, Any] = {"color": GREY, "linestyle": ":"}
 _KEPT = {"atoms": STYLES[0], "atoms, marginals, window": _BESIDE}
 _NAMED = dict(zip(_KEPT, ("atoms", "marginals and\nwindow too"), strict=True))

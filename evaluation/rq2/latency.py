@@ -25,8 +25,6 @@ from evaluation.repeated import Percentiles, Repeated, after_slides, in_a_row
 from evaluation.rq2.slides import PREDICATES
 from evaluation.step import SUBJECTS, Findings
 
-__all__ = ["READINGS", "bare", "work"]
-
 READINGS = ("computed anew", "after a slide", "remembered")
 _WINDOW = 10_000
 _OVERLAPPING = 10

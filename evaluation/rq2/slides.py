@@ -28,8 +28,6 @@ from ids.predicates.refinement import Refinement
 from ids.source import open_table
 from ids.state.scaling import cut_column, fit_column
 
-__all__ = ["ATOMS", "EVERYTHING", "PREDICATES", "Maintained", "Prepared", "Stream", "Test", "Words"]
-
 Words = npt.NDArray[np.int64]
 Test = tuple[str, str]
 """A predicate: an attribute and the value it must have."""

@@ -11,8 +11,6 @@ from evaluation.repeated import in_turns
 from evaluation.rq2.slides import ATOMS, EVERYTHING, PREDICATES, Maintained, Stream
 from evaluation.step import SUBJECTS, Findings, Row, Value
 
-__all__ = ["cell", "work"]
-
 _STEPS = (1, 10, 100)
 # What a game needs is the degree of its moments: (m, A) or (m, A, B).
 _GAMES = {"AVG": 1, "VAR": 2}

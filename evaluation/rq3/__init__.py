@@ -8,8 +8,6 @@ from evaluation.bench import Bench
 from evaluation.rq3.memory import CONFIGURATIONS, measured
 from evaluation.step import Chapter, Findings, Row, Size, Step
 
-__all__ = ["CHAPTER"]
-
 
 def _steps(size: Size) -> list[Step]:
     windows = {1_000: 8.0, 10_000: 8.0, 100_000: 8.0, **size.of(quick={}, full={1_000_000: 25.0})}

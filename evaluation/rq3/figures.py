@@ -12,8 +12,6 @@ from evaluation.drawing import GREY, OURS, canvas
 from evaluation.formatting import bytes_, power
 from evaluation.tables import Tables
 
-__all__ = ["FIGURES"]
-
 # Told apart in grey by lightness and hatch.
 _BARS: dict[str, dict[str, Any]] = {
     "summaries": {"label": "summaries and atoms", "color": OURS},

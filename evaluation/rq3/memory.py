@@ -23,8 +23,6 @@ from evaluation.engines import registered
 from evaluation.step import Row
 from ids.model.scale import Scale
 
-__all__ = ["CONFIGURATIONS", "Configuration", "make_batch", "measured", "run", "survivors"]
-
 TEXTS = {
     "region": ["AF-South", "AP-East", "AP-South", "EU-North", "EU-West", "SA-East", "US-East",
                "US-West"],

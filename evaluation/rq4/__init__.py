@@ -6,8 +6,6 @@ from evaluation.rq4.samplers import held, ingest, own
 from evaluation.rq4.trials import WAYS, errors, strata
 from evaluation.step import Chapter, Size, Step
 
-__all__ = ["CHAPTER"]
-
 SIZES = (64, 256, 1_024, 2_048, 4_096)  # r, while a window slides
 
 

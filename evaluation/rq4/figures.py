@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from evaluation.tables import Tables
 
-__all__ = ["FIGURES"]
-
 THIN: dict[str, Any] = {"color": STYLES[1]["color"], "linestyle": "-", "linewidth": 0.8}
 DASHED: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 1.0}
 

@@ -31,8 +31,6 @@ from ids.model.window import CountWindow, TimeWindow
 from ids.source import open_table
 from ids.state.sample import WindowSample
 
-__all__ = ["fed", "held", "ingest", "own", "refuse_another_sample", "refuse_other_answers"]
-
 BATCH, ENGINE_BATCH = 1_000, 10_000  # rows given at once: to a sampler, to an engine
 SEED = np.uint64(0)
 

@@ -16,9 +16,6 @@ from ids.games import GAMES
 from ids.model.sampling import extremes_of
 from tests.oracles.moments import repeated
 
-__all__ = ["ASKED", "WAYS", "Way", "beside_uniform", "errors", "judged", "size_for", "strata",
-           "trials"]  # fmt: skip
-
 ASKED = ("COUNT", "SUM", "AVG", "VAR_POP", "VAR_SAMP")
 N = 100_000  # the paper's
 FRACTIONS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2)  # of the window's rows

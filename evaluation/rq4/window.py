@@ -13,8 +13,6 @@ from evaluation.engines import equality, frequent, plain, where
 from evaluation.step import Subject
 from ids.games import GAMES, Moments
 
-__all__ = ["LEAST", "Window", "aligned", "conditions"]
-
 # The share of rows that equalities should hold on, about: the nearest there is, each one once.
 SHARES = (0.5, 0.2, 0.1, 0.05, 0.01, 0.002)
 MOST = 300  # values looked at of an attribute that has thousands: rarer ones are much alike

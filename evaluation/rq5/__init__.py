@@ -6,8 +6,6 @@ from evaluation.rq5.promotion import costs, provisional
 from evaluation.rq5.trace import trace
 from evaluation.step import Chapter, Size, Step
 
-__all__ = ["CHAPTER"]
-
 
 def _steps(size: Size) -> list[Step]:
     """One for each skew, so that a run that was stopped has at most one trace to ask again."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from evaluation.tables import Tables
 
-__all__ = ["FIGURES"]
-
 LINES = {"static": {"color": GREY}, "adaptive, f = 10": STYLES[1], "ours": STYLES[0],
          "oracle": STYLES[2]}  # fmt: skip
 DECADES = 2.6  # of the axis: what comes before is the first few questions

@@ -17,8 +17,6 @@ from evaluation.repeated import Repeated
 from evaluation.rq5.trace import conditions
 from evaluation.step import Findings, Row
 
-__all__ = ["costs", "missed", "provisional"]
-
 NAME = "asked"
 KNOWN = 4  # predicates registered where one more is promoted
 ROUNDS = 5  # of a repetition, which is their median

@@ -18,8 +18,6 @@ from evaluation.engines import as_text, equality, frequent, literal
 from evaluation.repeated import Repeated
 from evaluation.step import Findings, Row, Subject
 
-__all__ = ["MOST", "POLICIES", "Replay", "compared", "conditions", "replay", "trace", "zipfian"]
-
 CONDITIONS = 40
 MOST = 8  # predicates that a policy may keep
 EVERY = 20  # questions between two points of a curve

@@ -7,8 +7,6 @@ from evaluation.rq6.incident import case, leads, onsets
 from evaluation.rq6.mechanisms import errors, maintenance, questions
 from evaluation.step import Chapter, Size, Step
 
-__all__ = ["CHAPTER"]
-
 _STEPS = (  # name, what it does, seconds of a quick run and a full one (None: not in it), work
     ("cost-200", "IDS and estimators at N = 200", 3.0, None, partial(cost, 200)),
     ("cost-1000", "IDS and estimators at N = 1,000", 2.0, 4.0, partial(cost, 1_000)),

@@ -12,8 +12,6 @@ import pyarrow as pa
 from evaluation.bench import Bench
 from evaluation.engines import equality, plain, where
 
-__all__ = ["PLANTED", "RIVALS", "Candidate", "truth"]
-
 
 @dataclass(frozen=True)
 class Candidate:

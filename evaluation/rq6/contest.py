@@ -22,8 +22,6 @@ from evaluation.rq6.candidates import RIVALS, Candidate, truth
 from evaluation.step import REGIONS, SUBJECTS, Findings, Row
 from tests.oracles.shapley import closed_form
 
-__all__ = ["converge", "cost", "peers", "relative_error"]
-
 _IDS = "IDS (closed form)"
 _AGGREGATES: tuple[Aggregate, ...] = ("AVG", "VAR_POP")
 _PREDICATES = RIVALS["siblings"]

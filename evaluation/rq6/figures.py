@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES"]
-
 _GAMES = {"tuples": "rows play", "two": "P and the rest play", "atoms": "16 atoms play"}
 _FLOOR = 1e-6  # below it an error is rounding
 _ZOOM = (-600, 800)  # tuples since the onset

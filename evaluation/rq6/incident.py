@@ -21,18 +21,6 @@ from evaluation.engines import registering
 from evaluation.rq6.candidates import PLANTED, RIVALS, Candidate, truth
 from evaluation.step import SUBJECTS, Findings, Row
 
-__all__ = [
-    "SIGNALS",
-    "SLIDE",
-    "case",
-    "leaders",
-    "leads",
-    "led_from",
-    "onsets",
-    "replanted",
-    "replay",
-]
-
 SIGNALS = ("AVG lift", "ΔΦ of VAR")
 SLIDE = 20
 """Rows a slide. The paper does not say; its two distances, 79 and 9,399, are 9,320 apart, so its

@@ -19,16 +19,6 @@ from evaluation.repeated import Repeated, after_slides, in_turns
 from evaluation.rq6.candidates import Candidate
 from evaluation.step import Findings, Row, Subject
 
-__all__ = [
-    "MECHANISMS",
-    "SAMPLE",
-    "Scene",
-    "errors",
-    "maintenance",
-    "questions",
-    "refuse_another_answer",
-]
-
 SAMPLE = 2_000  # r, which the paper leaves open; over all strata together where there are strata
 MECHANISMS = {
     "brute force scan": ("nothing", "retained"),

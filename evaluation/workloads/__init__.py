@@ -10,8 +10,6 @@ from ids.demo import SEED
 from ids.errors import SourceError, UnknownNameError
 from ids.source.folder import find_files
 
-__all__ = ["WORKLOADS", "Recipe", "ingredients", "recipe", "sha256_of"]
-
 WORKLOADS = {  # the rows that each has unless said, None where they come from files
     "synthetic": (2_000_000, "requests of a service, with a 4x incident in the middle 4 %"),
     "stress": (400_000, "the same requests with latency of mean 1e9, deviation 1e-3"),

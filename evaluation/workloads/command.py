@@ -13,8 +13,6 @@ from ids.cli.arguments import DebugOption, MasterOption, check_master
 from ids.cli.reporting import note, reporting
 from ids.errors import SourceError
 
-__all__ = ["ZonesOption", "workload"]
-
 workload = typer.Typer(name="workload", help="Make and check the paper's workloads.")
 ZonesOption = Annotated[
     Path | None,

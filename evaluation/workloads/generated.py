@@ -10,8 +10,6 @@ from pyspark.sql import functions as F
 from ids.demo.draws import choice, hashed, ladder, uniform, with_normal
 from ids.demo.events import arrivals, events, requests
 
-__all__ = ["CHANNELS", "FIRST_AUCTION", "GENERATORS", "HOT_CHANNELS", "MU", "SIGMA"]
-
 MU, SIGMA = 1e9, 1e-3
 FIRST_AUCTION = 1000
 HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")

@@ -21,8 +21,6 @@ from ids.sink.writing import stream_csv, whole_directory
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["EVENTS", "MANIFEST", "Manifest", "differences", "prepare", "standing", "take_stock"]
-
 MANIFEST = "manifest.json"
 EVENTS = "events"
 _BLOCK = 100_000  # rows of a generated file

@@ -13,8 +13,6 @@ from pyspark.sql import functions as F
 
 from ids.errors import DataError, SourceError
 
-__all__ = ["trips"]
-
 _PLAUSIBLE = "fare_amount > 0 AND fare_amount <= 500"
 _PICKUPS = ("tpep_pickup_datetime", "lpep_pickup_datetime")  # yellow, green
 _NO_BOROUGH = {"Unknown", "N/A", ""}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluation.bench import Bench
 from evaluation.engines import equality, plain, where
 
 
@@ -52,12 +50,3 @@ RIVALS = {
 }
 """Siblings share a value with the planted predicate but no row; parents hold on all its rows, and
 rise with it. Checkout stands by in both."""
-
-
-def truth(bench: Bench) -> tuple[int, int, float]:
-    """The incident's first row, the first after it, and its factor: never shown to the engine."""
-    path = bench.library.place("synthetic") / "truth.json"
-    known = json.loads(path.read_text(encoding="utf-8"))
-    if known["predicate"] != PLANTED.condition:
-        raise ValueError(f"planted is {known['predicate']}, not {PLANTED.condition}")
-    return known["from_row"], known["before_row"], known["factor"]

@@ -18,15 +18,15 @@ from evaluation.baselines.permutation import Walk, compiled, estimate, plain, ve
 from evaluation.bench import Bench
 from evaluation.engines import registered
 from evaluation.repeated import Repeated, after_slides, in_turns
-from evaluation.rq6.candidates import RIVALS, Candidate, truth
+from evaluation.rq6.candidates import RIVALS, Candidate
 from evaluation.step import REGIONS, SUBJECTS, Findings, Row
+from ids.demo.events import incident_rows
 from tests.oracles.shapley import closed_form
 
 _IDS = "IDS (closed form)"
 _AGGREGATES: tuple[Aggregate, ...] = ("AVG", "VAR_POP")
 _PREDICATES = RIVALS["siblings"]
 _ASKED = 201  # questions of which the median is one repetition's latency
-
 
 Solve = Callable[[GroupGame, int, int], Floats]
 """(game, budget, seed) to the players' values; a budget is of permutations, or of coalitions."""
@@ -78,15 +78,14 @@ class Stage:
     def __init__(self, bench: Bench, n: int) -> None:
         subject = SUBJECTS["synthetic"]
         self.n, self.repetitions = n, bench.size.repetitions
-        self.rows = bench.events(subject, n, truth(bench)[0] - n)
+        stream = bench.events(subject)
+        self.rows = stream.slice(incident_rows(stream.num_rows)[0] - n, n)
         self.y: Floats = self.rows[subject.value].to_numpy()
         self.masks = [predicate.mask(self.rows) for predicate in _PREDICATES]
         region = [Candidate("", (("region", name),)).mask(self.rows) for name in REGIONS]
         premium = Candidate("", (("tier", "premium"),)).mask(self.rows)
         self.atom = 4 * np.argmax(region, axis=0) + 2 * premium + self.masks[-1]
-        self._atoms = [
-            np.unique(self.atom[mask]) for mask in self.masks
-        ]  # that each is the union of
+        self._atoms = [np.unique(self.atom[mask]) for mask in self.masks]  # of each predicate
         self._tuples = {game: GroupGame.of_tuples(game, self.y) for game in _AGGREGATES}
         made = ids.Engine(window=ids.CountWindow(n), value=subject.value)
         self._engine = registered(made, {one.name: one.condition for one in _PREDICATES})
@@ -107,20 +106,20 @@ class Stage:
         return 1e-6 * after_slides(self._engine, repeat(self.rows.slice(0, 1)), asked, _ASKED).p50
 
     def answer(
-        self, aggregate: Aggregate, method: Method, seed: int, first: int = len(_PREDICATES)
+        self, aggregate: Aggregate, method: Method, seed: int, first: int = 4
     ) -> list[float]:
         """What a method gives the ``first`` predicates."""
         _, estimand, budget, solve = method
-        of_rows = partial(GroupGame.of_rows, aggregate, self.y)
-        masks = self.masks[:first]
         if estimand == "two":  # a game for each predicate: its rows, and the others
-            games = [of_rows((~mask).astype(np.intp), 2) for mask in masks]
+            groups = [(~mask).astype(np.intp) for mask in self.masks[:first]]
+            games = [GroupGame.of_rows(aggregate, self.y, group, 2) for group in groups]
             return [float(solve(game, budget, seed)[0]) for game in games]
+        game, members = self._tuples[aggregate], self.masks
         if estimand == "atoms":
-            phi = solve(of_rows(self.atom, 4 * len(REGIONS)), budget, seed)
-            return [float(phi[atoms].sum()) for atoms in self._atoms[:first]]
-        phi = solve(self._tuples[aggregate], budget, seed)
-        return [float(phi[mask].sum()) for mask in masks]
+            game = GroupGame.of_rows(aggregate, self.y, self.atom, 4 * len(REGIONS))
+            members = self._atoms
+        phi = solve(game, budget, seed)
+        return [float(phi[of].sum()) for of in members[:first]]
 
     def estimands(self, aggregate: Aggregate) -> dict[str, list[float]]:
         """What each kind of method is after, predicate by predicate; all exact."""
@@ -132,10 +131,7 @@ class Stage:
 
 
 def relative_error(found: Sequence[Sequence[float]], exact: Sequence[float]) -> float:
-    """Σ |estimate − estimand| / Σ |estimand|, over predicates, and the mean over seeds.
-
-    A mean of each predicate's ratio would say most of the one whose attribution is nearest to 0.
-    """
+    """Σ |estimate − estimand| / Σ |estimand|, over predicates, and the mean over seeds."""
     return float(np.mean(np.abs(np.subtract(found, exact))) / np.mean(np.abs(exact)))
 
 

@@ -1,8 +1,7 @@
 """The case study: how soon after its onset the planted predicate leads the candidates.
 
-One of four is always first, so being first says nothing by itself. The paper asks for three emits
-in a row; it leaves open what a lead is before anything has happened. Here a rule may also ask that
-the leader stand out from its own calm by so many of its standard deviations.
+The paper asks for three emits in a row, and leaves open what a lead is before anything happened:
+one of four is always first. So a rule may also ask that the leader stand out from its own calm.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ import ids
 from evaluation.baselines.coalitions import Floats
 from evaluation.bench import Bench
 from evaluation.engines import registering
-from evaluation.rq6.candidates import PLANTED, RIVALS, Candidate, truth
+from evaluation.rq6.candidates import PLANTED, RIVALS, Candidate
 from evaluation.step import SUBJECTS, Findings, Row
+from ids.demo.events import SHIFT, incident_rows
 
 SIGNALS = ("AVG lift", "ΔΦ of VAR")
 SLIDE = 20
@@ -34,16 +34,11 @@ Leaders = npt.NDArray[np.intp]
 
 
 class Signals(NamedTuple):
-    """What each emit of a full window says.
+    """What each emit of a full window says."""
 
-    tuples    int64[emits]                 rows since the onset: 20 is at the incident's 20th row
-    average   float64[emits]               the aggregate that is watched
-    by_name   float64[candidates, emits]   each of ``SIGNALS``
-    """
-
-    tuples: npt.NDArray[np.int64]
+    tuples: npt.NDArray[np.int64]  # since the onset: 20 is the emit at the incident's 20th row
     average: Floats
-    by_name: Mapping[str, Floats]
+    by_name: Mapping[str, Floats]  # [candidates, emits] for each of SIGNALS
 
     def calm(self) -> dict[str, Floats]:
         """The signals before the emits that are watched, but for the first, which has no delta."""
@@ -77,20 +72,16 @@ def replay(
     return Signals(tuples[full], emits["average"].to_numpy()[full], by_name)
 
 
-def replanted(calm: pa.Table, onset: int, factor: float) -> pa.Table:
+def replanted(calm: pa.Table, onset: int) -> pa.Table:
     """Calm rows with another incident in them, from row ``onset`` of these to their end."""
     slowed = PLANTED.mask(calm) & (np.arange(calm.num_rows) >= onset)
     values = calm["latency"].to_numpy()
     at = calm.column_names.index("latency")
-    return calm.set_column(at, "latency", pa.array(np.where(slowed, factor * values, values)))
+    return calm.set_column(at, "latency", pa.array(np.where(slowed, SHIFT * values, values)))
 
 
 def leaders(signal: Floats, least: Floats) -> Leaders:
-    """Which candidate has led for three emits, this one the last; −1 where none has.
-
-    signal   float64[candidates, emits]   the largest, with its sign, is the first
-    least    float64[candidates]          what it must exceed to count
-    """
+    """Who has led for three emits, this one the last, and exceeded its ``least``; −1 where none."""
     first = signal.argmax(axis=0)
     first = np.where(signal.max(axis=0) > least[first], first, _NOBODY)
     runs = np.lib.stride_tricks.sliding_window_view(first, _IN_A_ROW)
@@ -121,7 +112,7 @@ class _Scene:
     def __init__(self, bench: Bench) -> None:
         self.rows = bench.events(SUBJECTS["synthetic"])
         self.window = bench.size.of(quick=2_000, full=20_000)
-        self.onset, end, self.factor = truth(bench)
+        self.onset, end = incident_rows(self.rows.num_rows)
         self.incident = end - self.onset
 
     def signals(self, candidates: Sequence[Candidate], slide: int, after: int) -> Signals:
@@ -175,7 +166,7 @@ def onsets(bench: Bench) -> Findings:
         calm = scene.signals(candidates, SLIDE, 0).calm()
         for k, first in enumerate(places):
             onset = lead_in + k % SLIDE  # slides do not know where an incident begins
-            table = replanted(scene.rows.slice(first, onset + after), onset, scene.factor)
+            table = replanted(scene.rows.slice(first, onset + after), onset)
             signals = replay(table, candidates, scene.window, SLIDE, onset)
             facts: Row = {"rivals": rivals, "onset": first + onset}
             rows += [{**facts, **found} for found, _ in _judged(signals, calm)]

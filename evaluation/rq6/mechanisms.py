@@ -67,66 +67,51 @@ class Scene:
                 rows = row.pop("count_all")
                 if rows >= _LEAST and None not in row.values():
                     counts[Candidate("", tuple(row.items()))] = rows
-        rare = [
-            one
-            for one, rows in counts.items()
-            if dict(one.equal).keys() == {self.stratum} and rows <= _RARE * self.window
-        ]
+        along = {one: rows for one, rows in counts.items() if one.equal[0][0] == self.stratum}
+        rare = [one for one in along if len(one.equal) == 1 and along[one] <= _RARE * self.window]
         found = []
         for label, wanted in _SELECTIVITIES.items():
-            ranks = {
-                one: (abs(log(rows / (wanted * self.window))), len(one.equal), one.condition)
-                for one, rows in counts.items()
-            }
-            nearest = min(rare if rare and label == "rare" else ranks, key=ranks.__getitem__)
+            aim = wanted * self.window
+            nearest = min(
+                rare if rare and label == "rare" else counts,
+                key=lambda one: (abs(log(counts[one] / aim)), len(one.equal), one.condition),
+            )
             found.append(Candidate(label, nearest.equal))
         return found
 
     def filled(self, mechanism: str, seed: int = 0) -> ids.Engine:
         """An engine with the window inside that answers by this alone, or by ``nothing``."""
-        sampling = {
-            "uniform sample": ids.Sampling(SAMPLE, seed=seed),
-            "stratified sample": ids.Sampling(
-                max(1, SAMPLE // self.strata), strata=self.stratum, seed=seed
-            ),
-        }.get(mechanism)
+        columns = self.subject.attributes if mechanism == "index assisted" else ()
+        strata = self.stratum if mechanism == "stratified sample" else ()
+        size = max(1, SAMPLE // self.strata) if strata else SAMPLE
+        sampling = ids.Sampling(size, strata, seed=seed) if "sample" in mechanism else None
+        retain = mechanism in ("brute force scan", "index assisted")
+        window = ids.CountWindow(self.window)
         made = ids.Engine(
-            ids.CountWindow(self.window),
-            self.subject.value,
-            retain=mechanism in ("brute force scan", "index assisted"),
-            index=self.subject.attributes if mechanism == "index assisted" else (),
-            sampling=sampling,
+            window, self.subject.value, retain=retain, index=columns, sampling=sampling
         )
-        known = {
-            "registered": [one.condition for one in self.asked],
-            "compositional": self._parts(),
-        }
-        conditions = {f"known_{k}": one for k, one in enumerate(known.get(mechanism, ()))}
-        registered(made, conditions).ingest(self.first)
+        known = []
+        if mechanism == "registered":
+            known = [one.condition for one in self.asked]
+        elif mechanism == "compositional":  # the conditions' parts, a lone one by its negation
+            alone = {one.condition for one in self.asked if len(one.equal) == 1}
+            parts = {equality(*part) for one in self.asked for part in one.equal} - alone
+            known = [*(f"NOT {part}" for part in sorted(alone)), *sorted(parts)]
+        registered(made, {f"known_{k}": one for k, one in enumerate(known)}).ingest(self.first)
         return made
 
-    def _parts(self) -> list[str]:
-        """What the conditions are combined from; a lone part is known by its negation."""
-        alone = {one.condition for one in self.asked if len(one.equal) == 1}
-        parts = {equality(*part) for one in self.asked for part in one.equal} - alone
-        return [*(f"NOT {part}" for part in sorted(alone)), *sorted(parts)]
-
-
-def refuse_another_answer(
-    case: Candidate, engines: Mapping[str, ids.Engine], inside: pa.Table, value: str
-) -> None:
-    """Exact mechanisms agree to the bit, and their SUM is what a plain sum of the rows is."""
-    exact = {
-        name: one.attribute("AVG", case.condition)[:3]
-        for name, one in engines.items()
-        if "sample" not in name
-    }
-    if len(set(exact.values())) != 1:
-        raise AssertionError(f"{case.condition} has several exact answers: {exact}")
-    plain = fsum(inside[value].to_numpy()[case.mask(inside)])
-    answer = engines["registered"].attribute("SUM", case.condition).value
-    if not isclose(answer, plain, rel_tol=1e-12):
-        raise AssertionError(f"{case.condition}: SUM is {answer}, the rows' is {plain}")
+    def refuse_another_answer(
+        self, case: Candidate, engines: Mapping[str, ids.Engine], inside: pa.Table
+    ) -> None:
+        """Exact mechanisms agree to the bit, and their SUM is what a plain sum of the rows is."""
+        exactly = [name for name in engines if "sample" not in name]
+        exact = {name: engines[name].attribute("AVG", case.condition)[:3] for name in exactly}
+        if len(set(exact.values())) != 1:
+            raise AssertionError(f"{case.condition} has several exact answers: {exact}")
+        plain = fsum(inside[self.subject.value].to_numpy()[case.mask(inside)])
+        answer = engines["registered"].attribute("SUM", case.condition).value
+        if not isclose(answer, plain, rel_tol=1e-12):
+            raise AssertionError(f"{case.condition}: SUM is {answer}, the rows' is {plain}")
 
 
 def questions(bench: Bench) -> Findings:
@@ -138,7 +123,7 @@ def questions(bench: Bench) -> Findings:
     place = scene.window
     for done, case in enumerate(scene.asked):
         inside = scene.events.slice(place - scene.window, scene.window)
-        refuse_another_answer(case, engines, inside, scene.subject.value)
+        scene.refuse_another_answer(case, engines, inside)
         spent: dict[str, list[float]] = {name: [] for name in engines}
         for _ in range(repetitions + 1):
             for name, one in engines.items():

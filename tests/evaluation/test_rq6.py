@@ -17,6 +17,7 @@ from evaluation.rq6.figures import FIGURES
 from evaluation.rq6.incident import SIGNALS, leaders, led_from, replanted, replay
 from evaluation.step import FULL, QUICK
 from evaluation.tables import Tables
+from ids.demo.events import INCIDENT
 from tests.oracles.shapley import attribution
 
 ALWAYS = np.full(3, -np.inf)
@@ -84,10 +85,14 @@ def test_the_replay_says_what_enumerating_every_window_says(rivals: str) -> None
 
 def test_an_incident_planted_anew_slows_the_planted_rows_after_the_onset_alone() -> None:
     calm = requests()
-    changed = replanted(calm, 12, 4.0)["latency"].to_numpy() / calm["latency"].to_numpy()
+    changed = replanted(calm, 12)["latency"].to_numpy() / calm["latency"].to_numpy()
     expected = np.where(PLANTED.mask(calm) & (np.arange(20) >= 12), 4.0, 1.0)
     assert expected.max() == 4.0
     assert changed == pytest.approx(expected)
+
+
+def test_the_planted_predicate_is_the_demos() -> None:
+    assert PLANTED.condition == INCIDENT
 
 
 def test_parents_hold_on_every_planted_row_and_siblings_on_none() -> None:

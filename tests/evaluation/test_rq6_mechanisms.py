@@ -9,7 +9,7 @@ import pytest
 from evaluation.drawing import styled
 from evaluation.repeated import Repeated
 from evaluation.rq6.figures import FIGURES
-from evaluation.rq6.mechanisms import MECHANISMS, SAMPLE, Scene, refuse_another_answer
+from evaluation.rq6.mechanisms import MECHANISMS, SAMPLE, Scene
 from evaluation.step import SUBJECTS, Row
 from evaluation.tables import Tables
 
@@ -72,13 +72,13 @@ def test_every_engine_answers_by_its_own_mechanism(trips: Scene) -> None:
 def test_exact_mechanisms_are_held_to_a_plain_sum(trips: Scene) -> None:
     engines = {name: trips.filled(name) for name in MECHANISMS}
     for case in trips.asked:
-        refuse_another_answer(case, engines, trips.first, "fare_amount")
+        trips.refuse_another_answer(case, engines, trips.first)
     other = trips.first.slice(0, ROWS - 10)
     with pytest.raises(AssertionError, match="the rows' is"):
-        refuse_another_answer(trips.asked[2], engines, other, "fare_amount")
+        trips.refuse_another_answer(trips.asked[2], engines, other)
     engines["index assisted"].ingest(trips.first.slice(9_000, 500))
     with pytest.raises(AssertionError, match="several exact answers"):
-        refuse_another_answer(trips.asked[2], engines, trips.first, "fare_amount")
+        trips.refuse_another_answer(trips.asked[2], engines, trips.first)
 
 
 def test_the_figure_is_drawn_from_rows_alone() -> None:

@@ -17,8 +17,8 @@ from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.manifest import Manifest, Piece
 from ids.spark.streaming.snapshots import Snapshots
 from tests.spark.streams import arrive, events, run, source
+from tests.spark.test_crash_points import Crash, dying_at
 from tests.spark.test_retained import checked, inside_or_newer, kept, ordered, script
-from tests.spark.test_stream_faults import _Crash, _dying_at
 
 
 @pytest.mark.slow
@@ -30,11 +30,11 @@ def test_a_crash_at_any_write_leaves_the_rows_of_an_undisturbed_run(
     arrive(table, tmp_path / "in", [30, 60, 90])
     crashes = 0
     for moment in range(1, 80):
-        with _dying_at(moment):
+        with dying_at(moment):
             try:
                 wild = run(spark, script(), tmp_path / "in", retain=True)
                 break
-            except _Crash:
+            except Crash:
                 crashes += 1
     assert crashes >= 12
     manifest, rows = kept(tmp_path / "ck")

@@ -8,11 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,67 +22,41 @@ from pyspark.sql import SparkSession
 from ids.errors import CheckpointError, IdsError, SourceError
 from ids.spark.streaming import Running, start
 from tests.spark.streams import PAPER, arrive, events, expected, run, source
+from tests.spark.test_crash_points import Crash, contents, dying_at
 
 _CUTS = [40, 41, 90]
 
 
-class _Crash(BaseException):
-    """The end of the process, as far as the stream can tell."""
-
-
-@contextmanager
-def _dying_at(moment: int) -> Iterator[None]:
-    """From the given write to the disk on, nothing reaches it."""
-    real = {name: getattr(os, name) for name in ("fsync", "rename", "replace")}
-    left = moment
-
-    def dying(name: str) -> Callable[..., Any]:
-        def act(*arguments: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left <= 0:
-                raise _Crash
-            return real[name](*arguments)
-
-        return act
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in real:
-            patch.setattr(os, name, dying(name))
-        yield
-
-
-def _contents(output: Path) -> dict[str, bytes]:
-    files = [output] if output.is_file() else output.iterdir()
-    return {file.name: file.read_bytes() for file in files}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("output", ["out/", "out.jsonl"])
-def test_a_crash_at_any_write_leaves_the_answer_of_an_undisturbed_run(
-    spark: SparkSession, tmp_path: Path, output: str
+@pytest.mark.parametrize(
+    ("output", "moments"),
+    [
+        ("out/", (3, 9, 14)),
+        pytest.param("out/", range(1, 40), marks=pytest.mark.slow),
+        pytest.param("out.jsonl", range(1, 40), marks=pytest.mark.slow),
+    ],
+    ids=["three writes", "any write to a directory", "any write to a file"],
+)
+def test_a_crash_at_a_write_leaves_the_answer_of_an_undisturbed_run(
+    spark: SparkSession, tmp_path: Path, output: str, moments: Sequence[int]
 ) -> None:
     table = events(160, 21)
     arrive(table, tmp_path / "in", _CUTS)
     for name in ("calm", "wild"):
         (tmp_path / name).mkdir()
-    calm = run(
-        spark, PAPER, tmp_path / "in",
-        checkpoint=tmp_path / "calm/ck", output=f"{tmp_path}/calm/{output}",
-    )  # fmt: skip
+
+    def stream(name: str) -> Running:
+        place, to = tmp_path / name / "ck", f"{tmp_path}/{name}/{output}"
+        return run(spark, PAPER, tmp_path / "in", checkpoint=place, output=to)
+
     crashes = 0
-    for moment in range(1, 40):
-        with _dying_at(moment):
-            try:
-                wild = run(
-                    spark, PAPER, tmp_path / "in",
-                    checkpoint=tmp_path / "wild/ck", output=f"{tmp_path}/wild/{output}",
-                )  # fmt: skip
-                break
-            except _Crash:
-                crashes += 1
-    assert crashes >= 8
-    assert _contents(tmp_path / "wild" / output) == _contents(tmp_path / "calm" / output)
+    for moment in moments:
+        with dying_at(moment), suppress(Crash):
+            stream("wild")
+            break
+        crashes += 1
+    assert crashes >= min(8, len(moments))
+    wild, calm = stream("wild"), stream("calm")
+    assert contents(tmp_path / "wild" / output) == contents(tmp_path / "calm" / output)
     assert wild.progress().totals == calm.progress().totals
 
 
@@ -263,6 +236,7 @@ _DRIVER = """
 import os, signal, sys
 from pathlib import Path
 from ids.spark.session import local_session
+from tests.spark.test_crash_points import Crash, contents, dying_at
 from tests.spark.streams import PAPER, run
 
 left = int(sys.argv[2])
@@ -304,5 +278,5 @@ def test_kill_9_of_the_driver_loses_and_doubles_nothing(
         spark, PAPER, tmp_path / "in",
         checkpoint=tmp_path / "calm", output=f"{tmp_path}/calm-out/",
     )  # fmt: skip
-    assert _contents(tmp_path / "out") == _contents(tmp_path / "calm-out")
+    assert contents(tmp_path / "out") == contents(tmp_path / "calm-out")
     assert pq.read_table(tmp_path / "out").equals(expected(PAPER, table))

@@ -23,35 +23,27 @@ def _error(of: str, game: str = "AVG", way: str = "extremes whole") -> str:
                  AND observed > 1e-9 * abs(exact) GROUP BY r ORDER BY r"""
 
 
-def _cost(contender: str) -> str:
-    """Microseconds a tuple by r."""
-    return f"""SELECT r, scaled(ns, 1e-3) AS y FROM rq4_ingest
-               WHERE contender = '{contender}' ORDER BY r"""
-
-
 ROOT = f"""SELECT r, first(y) OVER by_r / 3 * sqrt(first(r) OVER by_r / r) AS y
            FROM ({_error("mae")}) WINDOW by_r AS (ORDER BY r)"""
+COST = """SELECT r, scaled(ns, 1e-3) AS y FROM rq4_ingest WHERE contender = '{}' ORDER BY r"""
+SAMPLERS = (("eager", 1, "eager domination"), ("priority", 3, "priority-sample"),
+            ("engine, all", 5, "engine with a sample"), ("WindowSample", 0, "WindowSample"),
+            ("chain", 2, "chain-sample"), ("lazy loop", 4, "lazy sweeps"))  # fmt: skip
 # Each panel's title, unit, room to the right for the names of its lines, and the lines.
 PANELS = (
-    ("(a) Error", "error, % of the aggregate", 9, (
+    ("(a) Error", "error, % of the aggregate", 9, [
         ("VAR_POP", STYLES[1], _error("mae", "VAR_POP")), ("AVG", STYLES[0], _error("mae")),
-        ("COUNT", STYLES[2], _error("mae", "COUNT")),
+        ("COUNT", STYLES[2], _error("mae", "COUNT")), ("$r^{-1/2}$", DASHED, ROOT),
         ("VAR_POP,\nplain", THIN, _error("mae", "VAR_POP", "without replacement")),
-        ("$r^{-1/2}$", DASHED, ROOT),
-    )),
-    ("(b) Bounds for AVG", "% of the aggregate", 60, (
+    ]),
+    ("(b) Bounds for AVG", "% of the aggregate", 60, [
         ("Eq. 6", STYLES[1], _error("eq6", way="without replacement")),
         ("Hoeffding–Serfling", STYLES[3], _error("bound", way="Hoeffding")),
         ("Bernstein–Serfling", STYLES[2], _error("bound", way="without replacement")),
         ("ours", STYLES[0], _error("bound")), ("observed", STYLES[5], _error("observed")),
-    )),
-    ("(c) Ingest cost", "µs a tuple", 40, (
-        ("eager", STYLES[1], _cost("eager domination")),
-        ("priority", STYLES[3], _cost("priority-sample")),
-        ("engine, all", STYLES[5], _cost("engine with a sample")),
-        ("WindowSample", STYLES[0], _cost("WindowSample")),
-        ("chain", STYLES[2], _cost("chain-sample")), ("lazy loop", STYLES[4], _cost("lazy sweeps")),
-    )),
+    ]),
+    ("(c) Ingest cost", "µs a tuple", 60,
+     [(name, STYLES[at], COST.format(contender)) for name, at, contender in SAMPLERS]),
 )  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import product
 from math import log
 
@@ -23,71 +22,59 @@ from evaluation.repeated import in_turns
 from evaluation.rq4.trials import CONFIDENCE, WAYS, N, judged, size_for
 from evaluation.rq4.window import Window
 from evaluation.step import Findings, Row, Subject
-from ids.engine import Engine
+from ids import CountWindow, Engine, Sampling, TimeWindow
 from ids.kernels.sampling import mix, slide_sample
-from ids.model.sampling import Sampling
 from ids.model.table import Table
-from ids.model.window import CountWindow, TimeWindow
 from ids.source import open_table
 from ids.state.sample import WindowSample
 
 BATCH, ENGINE_BATCH = 1_000, 10_000  # rows given at once: to a sampler, to an engine
 SEED = np.uint64(0)
-
-Candidates = tuple[np.ndarray, np.ndarray]
-"""Rows by their number, and the priority of each."""
+Candidates = tuple[np.ndarray, np.ndarray]  # rows by their number, and the priority of each
 
 
 def ingest(bench: Bench, n: int, r: int) -> Findings:
-    """The same stream to every kind of sampler, in turns."""
+    """The same stream to every kind of sampler, in turns.
+
+    Those that cost much per row get fewer rows: from an empty window to the first full one. Their
+    candidates are fewest there, so this is in their favour. The fastest gets more, for its time to
+    be longer than a moment's disturbance.
+    """
     refuse_another_sample(r, 2 * n, n)
-    bench.said(0.1)
-    contenders = {label: (rows, work) for label, rows, work in _contenders(bench, n, r)}
-    spent = in_turns({k: work for k, (_, work) in contenders.items()}, bench.size.repetitions)
-    facts: Row = {"subject": bench.real.workload, "n": n, "r": r}
-    return {
-        "rq4_ingest": [
-            {**facts, "contender": label, "rows": rows, "ns": spent[label].scaled(1e9 / rows)}
-            for label, (rows, _) in contenders.items()
-        ]
+    subject, many = bench.real, 3 * n
+    events, table = _stream(bench, many)
+    window, plain, replaced = CountWindow(n), Sampling(size=r), Sampling(size=r, replacement=True)
+    counts = [count for _, count in frequent(events, subject.attributes[0])]
+    stratified = Sampling(size=size_for(counts, r), strata=subject.attributes[:1])
+
+    def engine(sampling: Sampling | None) -> Engine:
+        return filled(Engine(window, subject.value, sampling=sampling), events, ENGINE_BATCH)
+
+    def sampler(sampling: Sampling, inside: CountWindow | TimeWindow, rows: int) -> object:
+        return deque(fed(table, subject.value, sampling, inside, rows), maxlen=0)
+
+    contenders: dict[str, tuple[int, Callable[[], object]]] = {
+        "lazy sweeps": (10 * many, lambda: _swept(r, 10 * many, n)),
+        "eager domination": (n, lambda: _dominated(r, n, n)),
+        "WindowSample": (many, lambda: sampler(plain, window, many)),
+        "chain-sample": (many, lambda: sampler(replaced, window, many)),
+        "priority-sample": (n, lambda: sampler(replaced, TimeWindow(n), n)),
+        "engine with a sample": (many, lambda: engine(plain)),
+        "engine without": (many, lambda: engine(None)),
+        "engine with strata": (many, lambda: engine(stratified)),
     }
+    spent = in_turns({k: work for k, (_, work) in contenders.items()}, bench.size.repetitions)
+    found: list[Row] = [
+        {"subject": subject.workload, "n": n, "r": r, "contender": label, "rows": rows,
+         "ns": spent[label].scaled(1e9 / rows)} for label, (rows, _) in contenders.items()
+    ]  # fmt: skip
+    return {"rq4_ingest": found}
 
 
 def _stream(bench: Bench, rows: int) -> tuple[pa.Table, Table]:
     """What is given to an engine, and what an engine gives to a sampler."""
     events = bench.events(bench.real, rows).select(bench.real.columns[1:])
     return events, open_table(events, "events").read(events.column_names)
-
-
-def _contenders(bench: Bench, n: int, r: int) -> list[tuple[str, int, Callable[[], object]]]:
-    """Those that cost much per row get fewer rows: from an empty window to the first full one.
-
-    Their candidates are fewest there, so this is in their favour. The fastest gets more, for
-    its time to be longer than a moment's disturbance.
-    """
-    subject, many = bench.real, 3 * n
-    events, table = _stream(bench, many)
-    plain, replaced = Sampling(size=r), Sampling(size=r, replacement=True)
-    counts = [count for _, count in frequent(events, subject.attributes[0])]
-    stratified = Sampling(size=size_for(counts, r), strata=subject.attributes[:1])
-
-    def engine(sampling: Sampling | None) -> Engine:
-        kept = Engine(window=CountWindow(n), value=subject.value, sampling=sampling)
-        return filled(kept, events, ENGINE_BATCH)
-
-    def sampler(sampling: Sampling, window: CountWindow | TimeWindow, rows: int) -> object:
-        return deque(fed(table, subject.value, sampling, window, rows), maxlen=0)
-
-    return [
-        ("lazy sweeps", 10 * many, partial(_swept, r, 10 * many, n)),
-        ("eager domination", n, partial(_dominated, r, n, n)),
-        ("WindowSample", many, partial(sampler, plain, CountWindow(n), many)),
-        ("chain-sample", many, partial(sampler, replaced, CountWindow(n), many)),
-        ("priority-sample", n, partial(sampler, replaced, TimeWindow(n), n)),
-        ("engine with a sample", many, partial(engine, plain)),
-        ("engine without", many, partial(engine, None)),
-        ("engine with strata", many, partial(engine, stratified)),
-    ]
 
 
 def _swept(size: int, rows: int, window: int) -> Candidates:
@@ -108,11 +95,10 @@ def _dominated(size: int, rows: int, window: int) -> Candidates:
 
 def refuse_another_sample(size: int, rows: int, window: int) -> None:
     """Stop unless lazy sweeps, eager domination and a plain sort of the window agree on rows."""
-    every, priorities = np.arange(rows), np.empty(rows)
-    mix(SEED, every, priorities)
-    kept = _swept(size, rows, window), _dominated(size, rows, window), (every, priorities)
+    every: Candidates = np.arange(rows), np.empty(rows)
+    mix(SEED, *every)
     drawn = []
-    for sequence, priority in kept:
+    for sequence, priority in _swept(size, rows, window), _dominated(size, rows, window), every:
         inside = sequence >= rows - window
         highest = np.argsort(-priority[inside])[:size]
         drawn.append(set(sequence[inside][highest].tolist()))
@@ -166,9 +152,9 @@ def own(bench: Bench, n: int, times: int) -> Findings:
     events, subject = bench.events(bench.real, 2 * n), bench.real
     # the first half has left again in the end: what is drawn must be drawn of the others
     window = Window.of_events(events.slice(n), subject)
+    refuse_other_answers(events, subject, window)
     sizes = [round(part * n) for part in (0.01, 0.05)]
     cells = [(g, name, r) for r in sizes for g in ("AVG", "VAR_POP") for name in window.holds]
-    refuse_other_answers(events, subject, window)
     value, error = np.empty((2, len(cells), times))
     for seed in range(times):
         sampling = Sampling(size=max(sizes), seed=seed)

@@ -153,27 +153,15 @@ def judged(
         ) for rows in (r, held)
     )  # fmt: skip
     return {
-        "n": len(y),
-        "way": way.label,
-        "game": game,
-        "predicate": name,
-        "selectivity": float(window.holds[name].mean()),
-        "r": r,
-        "held": held,
-        "trials": len(off),
-        "worth": window.worth(game),
-        "exact": exact,
-        "mae": float(np.mean(off)),
-        "rmse": float(np.sqrt(np.mean(off**2))),
-        "expected": expected,
-        "observed": float(np.quantile(off, CONFIDENCE)),
-        "bound": float(np.median(error)),
+        "n": len(y), "way": way.label, "game": game, "predicate": name,
+        "selectivity": float(window.holds[name].mean()), "r": r, "held": held,
+        "trials": len(off), "worth": window.worth(game), "exact": exact,
+        "mae": float(np.mean(off)), "rmse": float(np.sqrt(np.mean(off**2))), "expected": expected,
+        "observed": float(np.quantile(off, CONFIDENCE)), "bound": float(np.median(error)),
         "coverage": float(np.mean(off <= error * (1 + 1e-12))),
-        "eq6": eq6,
-        "eq6_coverage": float(np.mean(off <= eq6)),
-        "eq6_held": eq6_held,
+        "eq6": eq6, "eq6_coverage": float(np.mean(off <= eq6)), "eq6_held": eq6_held,
         "z": float(np.mean(value - exact)) / (expected / len(off) ** 0.5) if expected else 0.0,
-    }
+    }  # fmt: skip
 
 
 def strata(bench: Bench, times: int) -> Findings:
@@ -221,16 +209,9 @@ def beside_uniform(
         exact = window.exact(game, name)
         off = {way: np.abs(next(made).value - exact) for way, made in found.items()}
         yield {
-            "n": len(holds),
-            "predicate": name,
-            "selectivity": float(holds.mean()),
-            "game": game,
-            "worth": window.worth(game),
-            "exact": exact,
-            "size": size,
-            "rows": total,
-            "strata": len(sizes),
-            "trials": times,
+            "n": len(holds), "predicate": name, "selectivity": float(holds.mean()), "game": game,
+            "worth": window.worth(game), "exact": exact, "size": size, "rows": total,
+            "strata": len(sizes), "trials": times,
             **{f"{way}_mae": float(some.mean()) for way, some in off.items()},
             **{f"{way}_empty": float(np.mean(~some)) for way, some in hit.items()},
-        }
+        }  # fmt: skip

@@ -57,9 +57,7 @@ class Window:
         order, last = self._order, len(self.value) - extremes
         return np.concatenate([order[:extremes], order[last:]]), order[extremes:last]
 
-    def deviation(
-        self, game: str, name: str, r: int, extremes: int, replacement: bool = False
-    ) -> float:
+    def deviation(self, game: str, name: str, r: int, extremes: int, replacement: bool) -> float:
         """The standard deviation of the estimate from r rows, from the whole population."""
         own = self._own(game, name)[self.divided(extremes)[1]]
         left = 1.0 if replacement else 1.0 - r / len(own)

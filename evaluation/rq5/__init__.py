@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from evaluation.rq5.promotion import costs, provisional
-from evaluation.rq5.trace import trace
+from evaluation.rq5.promotion import costs, provisional, trace
 from evaluation.step import Chapter, Size, Step
 
 

@@ -1,18 +1,20 @@
-"""The same bits, however the rows are cut and however late they come; what is too late is counted.
+"""The same bits on Spark and in process: however rows are cut, however late, and on real months.
 
-Cut into partitions, files and micro-batches, in order or not; late rows on a stream or in process.
+Cut into partitions, files and micro-batches, in order or not; what is too late is counted.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -22,17 +24,17 @@ import pyarrow.parquet as pq
 import ids
 from evaluation.bench import CORES, Bench, session
 from evaluation.beyond.queries import query
+from evaluation.repeated import in_turns
 from evaluation.step import SUBJECTS, Findings, Row, Size, Step
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from ids.spark.streaming import Running
+from evaluation.workloads.manifest import EVENTS
+from tests.oracles.stretches import Stretches
 
 Times = npt.NDArray[np.int64]
 Late = npt.NDArray[np.bool_]
 
 _MINUTE = 60_000_000
+_WEEK = 7 * 24 * 60 * _MINUTE
+_BOROUGHS = ("Manhattan", "Queens", "Brooklyn", "Bronx")
 _SHARE, _DELAY = 0.1, 5  # of the rows come up to so many minutes late
 _ONCE = [("synthetic", "time"), ("stress", "count")]
 """Each workload once, each window once: a quick run, and where plain sums are looked at."""
@@ -52,7 +54,8 @@ def steps(size: Size) -> list[Step]:
     for minutes in allowed:
         does, work = f"late rows, {minutes} min allowed", partial(_late_on_stream, minutes)
         found.append(Step(f"beyond-late-stream-{minutes}", does, stream, work, ("synthetic",)))
-    return found
+    about = size.of(quick=12.0, full=25.0)
+    return [*found, Step("beyond-taxi", "the months of taxi trips", about, _drive, ("nyc",))]
 
 
 def digest(table: pa.Table) -> str:
@@ -98,9 +101,7 @@ def arrive(table: pa.Table, folder: Path, files: int) -> Path:
     return folder
 
 
-def _take_in(
-    spark: SparkSession, script: str, folder: Path, files: int = 1, lateness: int = 0
-) -> Running:
+def _take_in(spark: Any, script: str, folder: Path, files: int = 1, lateness: int = 0) -> Any:
     """Run a stream over the files of a folder, so many a micro-batch, to its end."""
     from ids.spark.sources import read
 
@@ -241,3 +242,55 @@ def _answers(engine: ids.Engine) -> list[object]:
     """What the window says now; doubles are compared as they are."""
     asked = [engine.attribute(game, "west") for game in ("AVG", "VAR_POP")]
     return [engine.rows, *((one.value, one.share, one.lift) for one in asked)]
+
+
+def _drive(bench: Bench) -> Findings:
+    from ids.spark.sources import read
+
+    place, trips = bench.library.place("nyc") / EVENTS, bench.events(SUBJECTS["nyc"])
+    script, emits = query("taxi"), dict[str, pa.Table]()
+    with session(CORES) as spark:
+        contenders: dict[str, Callable[[], object]] = {
+            "Spark": lambda: emits.update(
+                spark=ids.spark.sql(script, trips=read(spark, place)).toArrow()
+            ),
+            "in process": lambda: emits.update(here=ids.sql(script, trips=place)),
+        }
+        spent = in_turns(contenders, bench.size.repetitions)
+    here, gaps = emits["here"], _gaps(emits["here"], trips, bench.size.of(quick=4, full=12))
+    facts: Row = {"trips": trips.num_rows, "emits": here.num_rows}
+    checks: Row = {"alike": digest(here) == digest(emits["spark"]), "checked": len(gaps)}
+    worst: Row = {**facts, **checks, "worst": max(gaps)}
+    runs = [{"way": way, **worst, "seconds": seconds} for way, seconds in spent.items()]
+    return {"beyond_taxi": runs, "beyond_taxi_days": days(trips, here)}
+
+
+def days(trips: pa.Table, emits: pa.Table) -> list[Row]:
+    """The average and its parts at the midnights whose week is whole."""
+    naive = {
+        "trips": pa.table({"event_time": trips["event_time"].cast(pa.timestamp("us"))}),
+        "emits": emits.cast(emits.schema.set(0, pa.field("emit_at", pa.timestamp("us")))),
+    }
+    with duckdb.connect() as duck:
+        for name, table in naive.items():
+            duck.register(name, table)
+        found: list[Row] = duck.sql(query("whole_weeks")).to_arrow_table().to_pylist()
+    return found
+
+
+def _gaps(emits: pa.Table, trips: pa.Table, count: int) -> list[float]:
+    """The numbers of so many windows against fractions, relative to the aggregate attributed."""
+    times, borough, gaps = times_of(trips), np.array(trips["borough"].to_pylist()), list[float]()
+    holds = {name.lower(): borough == name for name in _BOROUGHS}
+    holds["elsewhere"] = ~np.isin(borough, _BOROUGHS)
+    truth = Stretches(trips["fare_amount"].to_numpy(), holds)
+    for place in range(count):
+        emit = emits.slice((2 * place + 1) * emits.num_rows // (2 * count), 1)
+        end = int(times_of(emit, "emit_at")[0])
+        first, last = np.searchsorted(times, [end - _WEEK, end], "right").tolist()
+        average, variance = (truth.aggregate(game, first, last) for game in ("AVG", "VAR_POP"))
+        exact = [("average", average, average), ("variance", variance, variance)]
+        exact += [(name, truth.attribution("AVG", name, first, last), average) for name in holds]
+        for name, value, scale in exact:
+            gaps.append(float(abs(Fraction(emit[name][0].as_py()) - value) / abs(scale)))
+    return gaps

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from evaluation.beyond.queries import query
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_line, label_lines, plot
 from evaluation.tables import Tables
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Light beside dark, so that neighbours are told apart in grey.
 _FILLS = {
-    "manhattan": (OURS, ""),
-    "queens": ("#f0c987", ""),
-    "brooklyn": ("#b0613a", ""),
-    "bronx": ("#8fbfa8", "////"),
+    "Manhattan": (OURS, ""),
+    "Queens": ("#f0c987", ""),
+    "Brooklyn": ("#b0613a", ""),
+    "Bronx": ("#8fbfa8", "////"),
     "elsewhere": ("#bdbdbd", "...."),
 }
 
@@ -78,41 +78,33 @@ def _scaling(tables: Tables) -> Figure:
 
 
 def _taxi(tables: Tables) -> Figure:
-    found = tables.select(query("stretches"))
+    found = pd.DataFrame(tables.select(query("stretches"))).set_index("label")
+    found = found.rename(columns={name.lower(): name for name in _FILLS})
     drawing, (whole, moved) = canvas(2, height=3.0)
-    parts = {name: np.array([row[name] for row in found]) for name in ("average", *_FILLS)}
-    _stack(whole, parts)
-    _stack(moved, {name: part - part[0] for name, part in parts.items()})
-    whole.set(title="(a) What the average fare is made of", ylabel="dollars")
-    moved.set(title=f"(b) Who moved it since {found[0]['label']}", ylabel="dollars more or less")
-    for axes in (whole, moved):
-        axes.set_xticks(range(len(found)), [row["label"] for row in found], rotation=45, ha="right")
+    for axes, parts in ((whole, found), (moved, found - found.iloc[0])):
+        bars = {"width": 0.7, "edgecolor": "white", "linewidth": 0.3, "legend": False}
+        colors = [color for color, _ in _FILLS.values()]
+        parts[[*_FILLS]].plot.bar(stacked=True, ax=axes, xlabel="", color=colors, rot=45, **bars)
+        for container, (_, hatch) in zip(axes.containers, _FILLS.values(), strict=True):
+            for bar in container:
+                bar.set_hatch(hatch)
+        mark: dict[str, Any] = {
+            "linestyle": "",
+            "marker": "D",
+            "markersize": 5,
+            "markeredgecolor": "white",
+        }
+        axes.plot(
+            parts["average"].to_numpy(), color="black", label="their sum: the average", **mark
+        )
         axes.grid(axis="x", visible=False)
         axes.axhline(0, color="black", linewidth=0.6)
+    whole.set(title="(a) What the average fare is made of", ylabel="dollars")
+    moved.set(title=f"(b) Who moved it since {found.index[0]}", ylabel="dollars more or less")
     low, high = whole.get_ylim()
     whole.set_ylim(low, high + 0.42 * (high - low))  # room for the legend
     whole.legend(ncols=2, loc="upper left")
     return drawing
-
-
-def _stack(axes: Axes, parts: dict[str, Any]) -> None:
-    """Parts above and below zero, in one order; their sum is the mark."""
-    above = below = 0 * parts["average"]
-    places = np.arange(len(above))
-    for name, (color, hatch) in _FILLS.items():
-        part, base = parts[name], np.where(parts[name] >= 0, above, below)
-        filled: dict[str, Any] = {
-            "color": color,
-            "hatch": hatch,
-            "edgecolor": "white",
-            "linewidth": 0.3,
-        }
-        label = "elsewhere" if name == "elsewhere" else name.title()
-        axes.bar(places, part, bottom=base, width=0.7, label=label, **filled)
-        above, below = above + np.maximum(part, 0), below + np.minimum(part, 0)
-    mark: dict[str, Any] = {"linestyle": "", "marker": "D", "markersize": 5, "color": "black"}
-    label = "their sum: the average"
-    axes.plot(places, parts["average"], markeredgecolor="white", label=label, **mark)
 
 
 FIGURES = {"beyond-fanout": _fanout, "beyond-scaling": _scaling, "beyond-taxi": _taxi}

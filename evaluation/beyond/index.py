@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
+from timeit import repeat
 from typing import Any
 
 import duckdb
@@ -19,9 +20,8 @@ import ids
 from evaluation.bench import Bench
 from evaluation.repeated import Repeated, in_turns
 from evaluation.step import Findings, Row, Size, Step
-from ids.model.expression import Column, Comparison, Expression, In, Literal
+from ids.model.expression import Column, In, Literal
 from ids.model.table import ColumnData, Kind, Table
-from ids.predicates.truth import truth
 from ids.state.index import Index
 from ids.state.retained import Retained
 
@@ -119,15 +119,12 @@ class Blocks:
         self.index.follow(self.retained)
         return perf_counter() - start
 
-    def find(self, condition: Expression) -> Ints:
-        """The ascending places of the rows that the condition holds on, 0 the oldest."""
+    def find(self, zones: Sequence[int]) -> Ints:
+        """The ascending places of the rows of these zones, 0 the oldest."""
+        condition = In(Column("zone"), tuple(map(Literal, zones)))
         access = self.index.access(condition, self.retained)
         assert access is not None
         return access.places(self.retained)
-
-    def scan(self, condition: Expression) -> Ints:
-        """The same without the index."""
-        return np.flatnonzero(truth(condition, self.retained.table()) == 1)
 
     @property
     def nbytes(self) -> int:
@@ -136,14 +133,13 @@ class Blocks:
 
 
 class Roaring:
-    """A compressed bitmap of row numbers for each value."""
+    """A compressed bitmap of row numbers for each value; otherwise like ``Blocks``."""
 
     def __init__(self) -> None:
         self.bitmaps = [BitMap() for _ in range(_ZONES)]
         self.first = self.last = 0
 
     def slide(self, coming: Ints, going: Ints) -> float:
-        """As that of ``Blocks``."""
         start = perf_counter()
         order = np.argsort(coming, kind="stable")
         zones, starts = np.unique(coming[order], return_index=True)
@@ -156,51 +152,37 @@ class Roaring:
         return perf_counter() - start
 
     def find(self, zones: Sequence[int]) -> Ints:
-        """The ascending places of the rows of these zones, 0 the oldest."""
         several = [self.bitmaps[zone] for zone in zones]
         rows = BitMap.union(*several) if len(several) > 1 else several[0]
         return np.asarray(rows.to_array()).astype(np.int64) - self.first
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
         return sum(len(bitmap.serialize()) for bitmap in self.bitmaps)
 
 
 def _structures(bench: Bench) -> Findings:
-    """Each follows a window; then the same rows are asked for, and a scan stands beside."""
+    """Each follows a window, then is asked for rows; a bitmap has nothing to say of doubles."""
     window, slides = bench.size.of(quick=(50_000, 10), full=(1_000_000, 262))
     rows = window + bench.size.repetitions * slides * _BATCH
     rng, share = np.random.default_rng(1), 1 / np.arange(1.0, _ZONES)
     zones = rng.choice(_ZONES, rows, p=[*(share * (1 - 2e-5) / share.sum()), 2e-5])
-    doubles = rng.lognormal(2.5, 0.6, rows)  # asked for ranges: nothing for a bitmap
-    blocks, roaring, ranges = Blocks(), Roaring(), Blocks()
+    structures: dict[str, Blocks | Roaring] = {"sorted blocks": Blocks(), "roaring": Roaring()}
+    doubles = {"sorted blocks, doubles": Blocks()}
     kept, asked = list[Row](), list[Row]()
-    for name, structure, column in (
-        ("sorted blocks", blocks, zones),
-        ("roaring", roaring, zones),
-        ("sorted blocks, doubles", ranges, doubles),
-    ):
+    for name, structure in (structures | doubles).items():
+        column = rng.lognormal(2.5, 0.6, rows) if name in doubles else zones
+        facts: Row = {"structure": name, "window": window}
         upkeep = _kept(structure, column, window, slides)
-        facts: Row = {"structure": name, "window": window, "ns_per_row": upkeep}
-        kept.append({**facts, "bytes_per_row": structure.nbytes / window})
-    bench.said(0.7)
+        kept.append({**facts, "ns_per_row": upkeep, "bytes_per_row": structure.nbytes / window})
     for selectivity, chosen in _CHOSEN.items():
-        among = In(Column("zone"), tuple(map(Literal, chosen)))
-        least = float(np.quantile(doubles[-window:], 1 - selectivity))
-        above = Comparison(">", Column("zone"), Literal(least))
-        held = np.isin(zones[-window:], chosen), doubles[-window:] > least
-        for name, find, truths in (
-            ("sorted blocks", partial(blocks.find, among), held[0]),
-            ("roaring", partial(roaring.find, chosen), held[0]),
-            ("scan", partial(blocks.scan, among), held[0]),
-            ("sorted blocks, doubles", partial(ranges.find, above), held[1]),
-            ("scan, doubles", partial(ranges.scan, above), held[1]),
-        ):
-            if not np.array_equal(find(), np.flatnonzero(truths)):
+        expected = np.flatnonzero(np.isin(zones[-window:], chosen))
+        for name, structure in structures.items():
+            if not np.array_equal(structure.find(chosen), expected):
                 raise AssertionError(f"{name} finds other rows")
-            facts = {"selectivity": selectivity, "rows": int(truths.sum()), "contender": name}
-            asked.append({**facts, "us": Repeated.of(_burst(find) for _ in range(9))})
+            facts = {"selectivity": selectivity, "rows": len(expected), "structure": name}
+            spent = repeat(partial(structure.find, chosen), number=100, repeat=9)
+            asked.append({**facts, "us": Repeated.of(spent).scaled(1e6 / 100)})
     return {"beyond_structures": kept, "beyond_structures_asked": asked}
 
 
@@ -213,12 +195,3 @@ def _kept(structure: Blocks | Roaring, column: Any, window: int, slides: int) ->
         for at in range(window, len(column), _BATCH)
     ]
     return Repeated.of(1e9 / _BATCH * np.reshape(spent, (-1, slides)).mean(axis=1))
-
-
-def _burst(work: Callable[[], object]) -> float:
-    """Microseconds of a call, several in a row: some take no longer than a look at the clock."""
-    calls, start = 0, perf_counter()
-    while (spent := perf_counter() - start) < 0.01:
-        work()
-        calls += 1
-    return 1e6 * spent / calls

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ids
 from evaluation.bench import CORES, Bench, session, to_nowhere
@@ -19,13 +18,6 @@ from evaluation.beyond.queries import query
 from evaluation.repeated import Repeated, in_turns
 from evaluation.step import SUBJECTS, Findings, Row, Size, Step, Value
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-IN_PROCESS = 0
-"""Stands in the column of cores for a run without Spark."""
-
-Contenders = Mapping[str, Callable[[], object]]
 _COLUMNS = ["region", "tier", "endpoint"]
 _WARM = 5  # micro-batches before those that are timed
 _COMMAND = """
@@ -39,15 +31,12 @@ sys.exit(code)
 
 def steps(size: Size) -> list[Step]:
     """What is written by hand beside ours; then, when Java has run for a while, how ours scales."""
-    works: list[tuple[str, str, float, Callable[[Bench], Findings]]] = [
-        *((f"panes-{k}", f"pane sums, K = {k}", 140.0, partial(_panes, k)) for k in (4, 16, 61)),
-        ("stream", "micro-batches beside a plain stream", 50.0, _stream),
-        ("memory", "Python's memory beside Spark", 60.0, _memory),
-        ("lengths", "longer windows on Spark", 70.0, _lengths),
-    ]
+    about, k = size.of(quick=15.0, full=70.0), (4, 16, 61)
     found = [
-        Step(f"beyond-{name}", does, size.of(quick=15.0, full=about), work)
-        for name, does, about, work in works
+        *(Step(f"beyond-panes-{n}", f"{n} attributions", about, partial(_panes, n)) for n in k),
+        Step("beyond-stream", "micro-batches beside a plain stream", about, _stream),
+        Step("beyond-memory", "Python's memory beside Spark", about, _memory),
+        Step("beyond-lengths", "longer windows on Spark", about, _lengths),
     ]
     many = {1_000_000: 30.0, 2_000_000: 30.0, 5_000_000: 50.0, 20_000_000: 120.0}
     for rows, about in size.of(quick={100_000: 20.0}, full=many).items():
@@ -57,7 +46,7 @@ def steps(size: Size) -> list[Step]:
 
 
 @contextmanager
-def _requests(bench: Bench, rows: int, files: int = 8) -> Iterator[tuple[DataFrame, Path]]:
+def _requests(bench: Bench, rows: int, files: int = 8) -> Iterator[tuple[Any, Path]]:
     """So many requests as Parquet files made by Spark, and where they are."""
     place = bench.scratch / f"requests-{rows}"
     with session(CORES) as spark:
@@ -65,52 +54,32 @@ def _requests(bench: Bench, rows: int, files: int = 8) -> Iterator[tuple[DataFra
         yield spark.read.parquet(str(place)), place
 
 
-def _timed(bench: Bench, name: str, contenders: Contenders, **facts: Value) -> Findings:
-    """The seconds of each contender, taking turns."""
-    spent = in_turns(contenders, bench.size.repetitions)
+def _table(name: str, spent: Mapping[str, Repeated], **facts: Value) -> Findings:
     return {name: [{**facts, "contender": who, "seconds": took} for who, took in spent.items()]}
 
 
 def _panes(k: int, bench: Bench) -> Findings:
-    """Exact sums by minute, beside ``groupBy`` of the referenced columns in doubles."""
+    """A query of K attributions, beside the sums by minute that a user would make of doubles."""
     from evaluation.baselines.spark_groupby import drill_down, pandas_udf_panes
 
     regions, tiers, endpoints = {4: (2, 1, 1), 16: (4, 2, 10), 61: (8, 3, 50)}[k]
     words = [("region", f"region-{n}") for n in range(regions)]
     words += [("tier", word) for word in ("premium", "basic", "free")[:tiers]]
     words += [("endpoint", f"/endpoint/{n}") for n in range(endpoints)]
-    size, slide = bench.size.of(quick=50_000, full=20_000_000), "1 minute"
-    with _requests(bench, size) as (rows, _):
-        survey, exact = _exact(rows, words)
-        contenders: Contenders = {
-            "plain drill-down": partial(to_nowhere, drill_down(rows, _COLUMNS, slide)),
-            "exact panes": partial(to_nowhere, exact),
-            "the survey before them": survey,
-            "panes with a pandas UDF": partial(to_nowhere, pandas_udf_panes(rows, words, slide)),
-        }
-        return _timed(bench, "beyond_panes", contenders, rows=size, predicates=k)
-
-
-def _exact(
-    rows: DataFrame, words: Sequence[tuple[str, str]]
-) -> tuple[Callable[[], object], DataFrame]:
-    """The survey of a VAR_POP query, and its exact sums by pane and cell, as a batch makes them."""
-    from ids.plan import planned
-    from ids.spark.batch import fit_parts
-    from ids.spark.cells import cells_of, wordy_columns
-    from ids.spark.frames import Frame
-    from ids.spark.panes import Layout, atoms
-    from ids.spark.rows import ready, survey
-
     items = ", ".join(f"SHAPLEY_ATTRIBUTE(VAR_POP(latency), {n} = '{word}')" for n, word in words)
-    frame = Frame.of(rows)
-    plan = next(planned(query("requests_panes", items=items), lambda _: frame.schema)).plan
-    assert plan is not None
-    table = ready(plan, frame)
-    table = replace(table, present=survey(plan, table).present)
-    cells = cells_of(plan.predicates, frame.columns, wordy_columns(plan.predicates, frame.columns))
-    layout = Layout.of(plan, fit_parts(plan, table, survey(plan, table)))
-    return lambda: fit_parts(plan, table, survey(plan, table)), atoms(plan, table, cells, layout)
+    size = bench.size.of(quick=50_000, full=20_000_000)
+    with _requests(bench, size) as (rows, _):
+        contenders = {
+            "ids.spark.sql": partial(_emit_all, query("requests_panes", items=items), rows),
+            "plain drill-down": partial(to_nowhere, drill_down(rows, _COLUMNS, "1 minute")),
+            "a pandas UDF": partial(to_nowhere, pandas_udf_panes(rows, words, "1 minute")),
+        }
+        spent = in_turns(contenders, bench.size.repetitions)
+    return _table("beyond_panes", spent, rows=size, predicates=k)
+
+
+def _emit_all(script: str, rows: Any) -> None:
+    to_nowhere(ids.spark.sql(script, events=rows))
 
 
 def _lengths(bench: Bench) -> Findings:
@@ -118,11 +87,9 @@ def _lengths(bench: Bench) -> Findings:
     size = bench.size.of(quick=50_000, full=5_000_000)
     with _requests(bench, size) as (rows, _):
         scripts = {f"{n} min": query("requests_two", minutes=n) for n in (1, 10, 100, 1000)}
-        contenders: Contenders = {
-            name: lambda script=script: to_nowhere(ids.spark.sql(script, events=rows))  # type: ignore[misc]
-            for name, script in scripts.items()
-        }
-        return _timed(bench, "beyond_lengths", contenders, rows=size)
+        contenders = {name: partial(_emit_all, script, rows) for name, script in scripts.items()}
+        spent = in_turns(contenders, bench.size.repetitions)
+    return _table("beyond_lengths", spent, rows=size)
 
 
 def _stream(bench: Bench) -> Findings:
@@ -138,13 +105,10 @@ def _stream(bench: Bench) -> Findings:
         writer = drill_down(timely, _COLUMNS, "1 minute").writeStream.trigger(availableNow=True)
         started = writer.start(plain, "parquet", checkpointLocation=f"{plain}-check")
         seconds = {"plain streaming groupBy": _batches(started)}
-        script, check = query("requests_four"), f"{ours}-check"
-        running = ids.spark.start(
-            script, checkpoint=check, output=f"{ours}/", once=True, events=rows
-        )
-        seconds["ids.spark.start"] = _batches(running.query)
-    facts: Row = {"batch": batch}
-    return {"beyond_stream": [{**facts, "contender": n, "seconds": s} for n, s in seconds.items()]}
+        check, out = f"{ours}-check", f"{ours}/"
+        start = partial(ids.spark.start, query("requests_four"), checkpoint=check, output=out)
+        seconds["ids.spark.start"] = _batches(start(once=True, events=rows).query)
+    return _table("beyond_stream", seconds, batch=batch)
 
 
 def _batches(running: Any) -> Repeated:
@@ -196,7 +160,7 @@ def _scale(rows: int, bench: Bench) -> Findings:
     with session(CORES) as spark:
         if digest(ids.spark.sql(script, events=read(spark, place)).toArrow()) != digest(answers):
             raise AssertionError("Spark gives other answers")
-    contenders = {str(cores): partial(run, cores) for cores in (1, 2, IN_PROCESS)}
+    contenders = {str(cores): partial(run, cores) for cores in (1, 2, 0)}  # none: in process
     spent = in_turns(contenders, bench.size.repetitions, lambda: clock)
     facts: Row = {"rows": rows, "emits": answers.num_rows}
     return {"beyond_scaling": [{**facts, "cores": int(n), "seconds": s} for n, s in spent.items()]}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from itertools import count, repeat
 from time import perf_counter
 from typing import NamedTuple
@@ -21,7 +21,6 @@ from evaluation.repeated import Repeated, after_slides, in_turns
 from evaluation.rq6.candidates import RIVALS, Candidate
 from evaluation.step import REGIONS, SUBJECTS, Findings, Row
 from ids.demo.events import incident_rows
-from tests.oracles.shapley import closed_form
 
 _IDS = "IDS (closed form)"
 _AGGREGATES: tuple[Aggregate, ...] = ("AVG", "VAR_POP")
@@ -33,25 +32,26 @@ Solve = Callable[[GroupGame, int, int], Floats]
 
 
 class Method(NamedTuple):
-    """A way to an attribution; "tuples" play (as for IDS), "two" groups or "atoms"."""
+    """A way to an attribution."""
 
     label: str
-    estimand: str
+    estimand: str  # who plays: "tuples" (as for IDS), "two" groups or "atoms"
     budget: int
     solve: Solve
 
 
-def _walked(walk: Walk) -> Solve:
-    return lambda game, budget, seed: estimate(
-        game.aggregate, game.total, budget, np.random.default_rng(seed), walk
-    )
+def _walked(game: GroupGame, budget: int, seed: int, *, walk: Walk) -> Floats:
+    return estimate(game.aggregate, game.total, budget, np.random.default_rng(seed), walk)
 
 
 def _kernelshap(game: GroupGame, budget: int, seed: int, *, paired: bool) -> Floats:
     return kernelshap(game, budget, np.random.default_rng(seed), paired=paired)
 
 
-_WALKS = {"plain Python": plain, "NumPy": vectorised, "compiled": compiled}
+_WALKS: dict[str, Solve] = {
+    how: partial(_walked, walk=walk)
+    for how, walk in (("plain Python", plain), ("NumPy", vectorised), ("compiled", compiled))
+}
 _PAIRED: dict[str, Solve] = {
     "KernelSHAP, paired": partial(_kernelshap, paired=True),
     "shap KernelExplainer": shap_kernel,
@@ -59,7 +59,7 @@ _PAIRED: dict[str, Solve] = {
 }
 _KERNELS: dict[str, Solve] = {"KernelSHAP": partial(_kernelshap, paired=False), **_PAIRED}
 _CONTENDERS = (  # the paper's, with its budgets, and the libraries'
-    *(Method(f"permutation MC, {how}", "tuples", 200, _walked(it)) for how, it in _WALKS.items()),
+    *(Method(f"permutation MC, {how}", "tuples", 200, solve) for how, solve in _WALKS.items()),
     *(Method(label, "two", 100, solve) for label, solve in _KERNELS.items()),
     Method("shapiq ExactComputer", "two", 4, lambda game, _budget, _seed: shapiq_exact(game)),
     *(Method(label, "atoms", 100, solve) for label, solve in _KERNELS.items()),
@@ -67,17 +67,17 @@ _CONTENDERS = (  # the paper's, with its budgets, and the libraries'
 
 
 class Stage:
-    """The ``n`` rows before the onset, as every contender finds them.
+    """The ``n`` rows before the onset as every contender finds them, and what IDS says of them.
 
-    y        float64[n]       the measure
-    masks    bool[n] each     on which rows each predicate holds
-    atom     int64[n]         each row's atom: region × premium or not × checkout or not
-    exact    by aggregate     what the engine attributes to each predicate
+    y        float64[n]      the measure
+    masks    bool[n] each    on which rows each predicate holds
+    atom     int64[n]        each row's atom: region × premium or not × checkout or not
     """
 
-    def __init__(self, bench: Bench, n: int) -> None:
+    def __init__(self, bench: Bench, n: int, aggregate: Aggregate) -> None:
         subject = SUBJECTS["synthetic"]
-        self.n, self.repetitions = n, bench.size.repetitions
+        self.facts: Row = {"n": n, "aggregate": aggregate}
+        self.aggregate, self.repetitions = aggregate, bench.size.repetitions
         stream = bench.events(subject)
         self.rows = stream.slice(incident_rows(stream.num_rows)[0] - n, n)
         self.y: Floats = self.rows[subject.value].to_numpy()
@@ -86,48 +86,39 @@ class Stage:
         premium = Candidate("", (("tier", "premium"),)).mask(self.rows)
         self.atom = 4 * np.argmax(region, axis=0) + 2 * premium + self.masks[-1]
         self._atoms = [np.unique(self.atom[mask]) for mask in self.masks]  # of each predicate
-        self._tuples = {game: GroupGame.of_tuples(game, self.y) for game in _AGGREGATES}
+        self.tuples = GroupGame.of_tuples(aggregate, self.y)
         made = ids.Engine(window=ids.CountWindow(n), value=subject.value)
         self._engine = registered(made, {one.name: one.condition for one in _PREDICATES})
         self._engine.ingest(self.rows)
-        self.exact = {aggregate: self._attributed(aggregate) for aggregate in _AGGREGATES}
+        self.exact = [self._engine.attribute(aggregate, one.name).value for one in _PREDICATES]
 
-    def _attributed(self, aggregate: Aggregate) -> list[float]:
-        answers = [self._engine.attribute(aggregate, one.name).value for one in _PREDICATES]
-        y, members = self.y.tolist(), [np.flatnonzero(mask).tolist() for mask in self.masks]
-        expected = [float(closed_form(aggregate, y, rows)) for rows in members]
-        if not np.allclose(answers, expected, rtol=1e-9, atol=0.0):
-            raise AssertionError(f"{aggregate}: {answers} by the engine, {expected} by the oracle")
-        return answers
-
-    def ask(self, aggregate: Aggregate) -> float:
+    def ask(self) -> float:
         """Seconds of a question to the engine, the median of many; each follows a slide."""
-        asked = partial(self._engine.attribute, aggregate, _PREDICATES[0].name)
+        asked = partial(self._engine.attribute, self.aggregate, _PREDICATES[0].name)
         return 1e-6 * after_slides(self._engine, repeat(self.rows.slice(0, 1)), asked, _ASKED).p50
 
-    def answer(
-        self, aggregate: Aggregate, method: Method, seed: int, first: int = 4
-    ) -> list[float]:
+    def answer(self, method: Method, seed: int, first: int = len(_PREDICATES)) -> list[float]:
         """What a method gives the ``first`` predicates."""
         _, estimand, budget, solve = method
         if estimand == "two":  # a game for each predicate: its rows, and the others
             groups = [(~mask).astype(np.intp) for mask in self.masks[:first]]
-            games = [GroupGame.of_rows(aggregate, self.y, group, 2) for group in groups]
+            games = [GroupGame.of_rows(self.aggregate, self.y, group, 2) for group in groups]
             return [float(solve(game, budget, seed)[0]) for game in games]
-        game, members = self._tuples[aggregate], self.masks
+        game, members = self.tuples, self.masks
         if estimand == "atoms":
-            game = GroupGame.of_rows(aggregate, self.y, self.atom, 4 * len(REGIONS))
+            game = GroupGame.of_rows(self.aggregate, self.y, self.atom, 4 * len(REGIONS))
             members = self._atoms
         phi = solve(game, budget, seed)
         return [float(phi[of].sum()) for of in members[:first]]
 
-    def estimands(self, aggregate: Aggregate) -> dict[str, list[float]]:
+    @cached_property
+    def estimands(self) -> dict[str, list[float]]:
         """What each kind of method is after, predicate by predicate; all exact."""
-        found = {"tuples": self.exact[aggregate]}
-        for kind in ("two", "atoms"):
-            counting = Method("", kind, 0, lambda game, _budget, _seed: game.shapley())
-            found[kind] = self.answer(aggregate, counting, 0)
-        return found
+        counting = [
+            Method("", kind, 0, lambda game, *_: game.shapley()) for kind in ("two", "atoms")
+        ]
+        two, atoms = (self.answer(method, 0) for method in counting)
+        return {"tuples": self.exact, "two": two, "atoms": atoms}
 
 
 def relative_error(found: Sequence[Sequence[float]], exact: Sequence[float]) -> float:
@@ -137,74 +128,70 @@ def relative_error(found: Sequence[Sequence[float]], exact: Sequence[float]) -> 
 
 def cost(n: int, bench: Bench) -> Findings:
     """Every estimator beside IDS, and what each is after."""
-    stage = Stage(bench, n)
     costs: list[Row] = []
     worths: list[Row] = []
     for done, aggregate in enumerate(_AGGREGATES):
-        estimands = stage.estimands(aggregate)
+        stage = Stage(bench, n, aggregate)
         for k, one in enumerate(_PREDICATES):
-            values = {kind: by_predicate[k] for kind, by_predicate in estimands.items()}
-            worths.append({"n": n, "aggregate": aggregate, "predicate": one.name, **values})
-        costs += _contest(stage, aggregate, _CONTENDERS, estimands)
+            values = {kind: by_predicate[k] for kind, by_predicate in stage.estimands.items()}
+            worths.append({**stage.facts, "predicate": one.name, **values})
+        costs += _contest(stage, _CONTENDERS)
         bench.said((done + 1) / len(_AGGREGATES))
     return {"rq6_cost": costs, "rq6_estimands": worths}
 
 
 def peers(n: int, bench: Bench) -> Findings:
     """Each row a player: the one game in which the libraries and IDS are after the same numbers."""
-    stage = Stage(bench, n)
+    stage = Stage(bench, n, "AVG")
     budget = 2 * n + 2_048  # what shap takes when it is not told
-    walks = _walked(vectorised)  # whose budget is of permutations: n worths each
     solvers: dict[str, Solve] = {
-        "permutation MC, NumPy": lambda game, budget, seed: walks(game, budget // n, seed),
+        "permutation MC, NumPy": lambda game, asked, seed: _WALKS["NumPy"](game, asked // n, seed),
         **_PAIRED,
         "shapiq PermutationSamplingSV": shapiq_permutation,
     }
     methods = [Method(label, "tuples", budget, solve) for label, solve in solvers.items()]
-    return {"rq6_peers": _contest(stage, "AVG", methods, {"tuples": stage.exact["AVG"]})}
+    return {"rq6_peers": _contest(stage, methods)}
 
 
-def _contest(
-    stage: Stage, aggregate: Aggregate, methods: Sequence[Method], exact: Mapping[str, list[float]]
-) -> list[Row]:
+def _contest(stage: Stage, methods: Sequence[Method]) -> list[Row]:
     """One predicate is answered on the clock, in turns with IDS; errors are of all, off it."""
 
     def timed(method: Method) -> Callable[[], object]:
         seeds = count()  # a repetition draws anew
-        return lambda: stage.answer(aggregate, method, next(seeds), 1)
+        return lambda: stage.answer(method, next(seeds), 1)
 
     asked: list[float] = []  # a turn of IDS is many questions, of which the median counts
     works = {f"{method.estimand}: {method.label}": timed(method) for method in methods}
-    spent = in_turns({_IDS: lambda: asked.append(stage.ask(aggregate)), **works}, stage.repetitions)
+    spent = in_turns({_IDS: lambda: asked.append(stage.ask()), **works}, stage.repetitions)
     ours = Repeated.of(asked[1:])  # the first was the warm-up
     times = [ours, *(spent[name] for name in works)]
     errors: list[float | None] = [None]
     for method in methods:
-        found = [stage.answer(aggregate, method, seed) for seed in range(stage.repetitions)]
-        errors.append(relative_error(found, exact[method.estimand]))
+        found = [stage.answer(method, seed) for seed in range(stage.repetitions)]
+        errors.append(relative_error(found, stage.estimands[method.estimand]))
     about = [(_IDS, "tuples", None), *(method[:3] for method in methods)]
     return [
-        {"n": stage.n, "aggregate": aggregate, "method": label, "estimand": estimand,
-         "budget": budget, "seconds": seconds, "vs_ids": seconds.over(ours), "error": error}
+        {**stage.facts, "method": label, "estimand": estimand, "budget": budget,
+         "seconds": seconds, "vs_ids": seconds.over(ours), "error": error}
         for (label, estimand, budget), seconds, error in zip(about, times, errors, strict=True)
     ]  # fmt: skip
 
 
 def converge(n: int, bench: Bench) -> Findings:
     """More and more permutations, compiled."""
-    stage = Stage(bench, n)
     rungs = bench.size.of(quick=(50, 200, 800, 3_200), full=(50, 200, 800, 3_200, 12_800, 51_200))
     rows: list[Row] = []
     for aggregate in _AGGREGATES:
-        estimate(aggregate, stage.y[:10], 1, np.random.default_rng(0), compiled)  # compiles
+        stage = Stage(bench, n, aggregate)
+        _WALKS["compiled"](stage.tuples, 1, 0)  # compiles
         for rung in (rung for rung in rungs if n * rung <= 130_000_000):
-            method = Method("", "tuples", rung, _walked(compiled))
+            method = Method("", "tuples", rung, _WALKS["compiled"])
             found, spent = [], []
             for seed in range(stage.repetitions):
                 start = perf_counter()
-                found.append(stage.answer(aggregate, method, seed))
+                found.append(stage.answer(method, seed))
                 spent.append(perf_counter() - start)
-            error = relative_error(found, stage.exact[aggregate])
-            about: Row = {"n": n, "aggregate": aggregate, "permutations": rung, "error": error}
+            error = relative_error(found, stage.exact)
+            about: Row = {**stage.facts, "permutations": rung, "error": error}
             rows.append({**about, "seconds": Repeated.of(spent)})
     return {"rq6_converge": rows}

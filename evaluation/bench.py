@@ -9,6 +9,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,23 +90,14 @@ class Library:
         return recipe(workload, rows=self.size.of(quick=SUBJECTS[workload].quick_rows, full=None))
 
 
+@dataclass(frozen=True)
 class Bench:
-    """A step's surroundings.
+    """A step's surroundings."""
 
-    size      how large it is to be
-    library   the prepared workloads
-    scratch   a directory of its own, removed when the step is done
-    said      told how much of the step is done, from 0 to 1
-    """
-
-    def __init__(
-        self,
-        size: Size,
-        library: Library,
-        scratch: Path,
-        said: Callable[[float], None] = lambda _: None,
-    ) -> None:
-        self.size, self.library, self.scratch, self.said = size, library, scratch, said
+    size: Size
+    library: Library  # the prepared workloads
+    scratch: Path  # a directory of its own, removed when the step is done
+    said: Callable[[float], None] = lambda _: None  # told how much is done, from 0 to 1
 
     @property
     def real(self) -> Subject:

@@ -55,7 +55,7 @@ def run(
         from evaluation.bench import Library
         from evaluation.publication import benchmarks, compose, write
         from evaluation.records import make_directory
-        from evaluation.run import Progress, measure
+        from evaluation.run import measure
         from evaluation.step import FULL, QUICK, chapters
         from evaluation.workloads import ingredients
 
@@ -66,8 +66,7 @@ def run(
         make_directory(out)  # before half an hour is spent on what goes into it
         library = Library(workloads or out / "workloads", QUICK if quick else FULL, trips)
         try:
-            with Progress(Console(stderr=True)) as progress:
-                measure(asked, out, library, progress, bench)
+            measure(asked, out, library, Console(stderr=True), bench)
         except KeyboardInterrupt:
             note(f"what is done is kept in {out}; the same command goes on from there")
             raise

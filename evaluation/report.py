@@ -45,25 +45,16 @@ _NUMBER = re.compile(r"[≈~<>≤≥±+−-]?\s*\d.*|[–—-]?")
 
 @dataclass(frozen=True)
 class Comparison:
-    """The paper's number beside ours.
+    """The paper's number beside ours."""
 
-    what          the quantity, for a reader who has the paper at hand
-    paper, ours   None where the paper prints none, or this run did not measure it
-    better        the better direction, lower or higher; "same" where ours should be the paper's
-    place         the paper's table, figure or section
-    unit          a format, or what is printed after both numbers
-    reason        why ours is the worse one; printed only where it is
-    incomparable  why there is no verdict: the two numbers are of unlike quantities
-    """
-
-    what: str
-    paper: float | None
-    ours: float | None
-    better: str = ""
-    place: str = ""
-    unit: str = ""
-    reason: str = ""
-    incomparable: str = ""
+    what: str  # the quantity, for a reader who has the paper at hand
+    paper: float | None  # None where the paper prints none
+    ours: float | None  # None where this run did not measure it
+    better: str = ""  # "lower" or "higher"; "same" where ours should be the paper's
+    place: str = ""  # the paper's table, figure or section
+    unit: str = ""  # a format, or what is printed after both numbers
+    reason: str = ""  # why ours is the worse one; printed only where it is
+    incomparable: str = ""  # why there is no verdict: the two are of unlike quantities
 
     @property
     def ratio(self) -> float | None:
@@ -233,7 +224,7 @@ def _beside(comparisons: Sequence[Comparison]) -> Iterator[str]:
     rows = [
         [
             re.sub(r"(?<!\\)\|", r"\|", one.what + _ARROWS.get(one.better, "")),
-            _printed(one.paper, one.unit),
+            _quantity(one.paper, one.unit, _typed(one.paper)),
             _quantity(one.ours, one.unit),
             shown(one.ratio, "times"),
             "**worse**" if one.verdict == "worse" else one.verdict or "–",
@@ -256,22 +247,18 @@ def _beside(comparisons: Sequence[Comparison]) -> Iterator[str]:
             yield "\n".join(f"- {', '.join(those)}: {why}" for why, those in reasons.items())
 
 
-def _quantity(value: float | None, unit: str) -> str:
-    """Our number in its unit; a million and more of no format as a power of ten."""
-    if value is None or unit.rstrip("0123456789") in FORMATS:
+def _quantity(value: float | None, unit: str, figures: int = 0) -> str:
+    """A number in its unit; a million and more of no format as a power of ten."""
+    name = unit.rstrip("0123456789")
+    if value is None or (name in FORMATS and not figures):
         return shown(value, unit)
-    return f"{power(value, 3) if abs(value) >= 1e6 else number(value)} {unit}".rstrip()
-
-
-def _printed(value: float | None, unit: str) -> str:
-    """The paper's number with the figures that it prints, which are those that were typed.
-
-    One that was worked out of others has more than anybody prints: it is shown like ours.
-    """
-    figures = len(f"{value or 0:.11e}".partition("e")[0].rstrip("0").replace(".", "").lstrip("-"))
-    if value is None or figures > 7:
-        return _quantity(value, unit)
-    if (name := unit.rstrip("0123456789")) in FORMATS:
+    if name in FORMATS:
         return FORMATS[name](value, figures=figures)
-    short = figures <= 3 and abs(value) >= 1e6
-    return f"{power(value, figures) if short else number(value, figures)} {unit}".rstrip()
+    written = power if abs(value) >= 1e6 and figures <= 3 else number
+    return f"{written(value, figures or 3)} {unit}".rstrip()
+
+
+def _typed(value: float | None) -> int:
+    """How many figures the paper prints: those that were typed; 0 for one worked out of others."""
+    figures = f"{value or 0:.11e}".partition("e")[0].rstrip("0").replace(".", "").lstrip("-")
+    return len(figures) if len(figures) <= 7 else 0

@@ -68,19 +68,15 @@ SUBJECTS = {
 class Step:
     """One measurement, done whole or not at all.
 
-    name      unique, begins with its chapter's key: ``rq2-throughput-1000000``
-    does      what the progress bar says it does
-    seconds   how long it takes on two cores, about: the bar's measure of time left
-    work      measures; the same bench, the same findings up to times
-    needs     the workloads it reads; it is left out, and said so, where one cannot be had
-              (``real``: what ``Bench.real`` gives, which always can)
+    It is left out, and said so, where a workload it needs cannot be had (``real``: what
+    ``Bench.real`` gives, which always can).
     """
 
-    name: str
-    does: str
-    seconds: float
-    work: Callable[[Bench], Findings]
-    needs: tuple[str, ...] = ()
+    name: str  # unique, begins with its chapter's key: rq2-throughput-1000000
+    does: str  # what the progress bar says it does
+    seconds: float  # how long it takes on two cores, about: the bar's measure of time left
+    work: Callable[[Bench], Findings]  # the same bench, the same findings up to times
+    needs: tuple[str, ...] = ()  # the workloads it reads
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Tables:
         self._duck = duckdb.connect()
         weakref.finalize(self, self._duck.close)
         self._duck.create_function("repeated", _interval, ["DOUBLE[]"], _REPEATED)
-        self._duck.create_function("shown", _shown, ["DOUBLE", "VARCHAR"], "VARCHAR")
+        self._duck.create_function("shown", shown, ["DOUBLE", "VARCHAR"], "VARCHAR")
         self._duck.execute(_MACROS)
         for name, some in self._rows.items():
             self.load(name, some)
@@ -119,10 +119,6 @@ def _column(values: list[Value]) -> pa.Array:
 
 def _interval(samples: Sequence[float]) -> dict[str, Any]:
     return interval(Repeated.of(samples))
-
-
-def _shown(value: float, spec: str) -> str:
-    return shown(value, spec)
 
 
 def _value(value: Any) -> Value:

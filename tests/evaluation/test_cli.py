@@ -4,15 +4,17 @@ import io
 import re
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 
 import pytest
 from rich.console import Console
 from typer.main import get_command
 
 from evaluation import step
+from evaluation.bench import Bench, Library
 from evaluation.cli import app
-from evaluation.run import Progress
-from evaluation.step import Step
+from evaluation.run import measure
+from evaluation.step import QUICK, Chapter, Findings, Step
 from ids.cli.app import invoke
 from tests.conftest import ROOT
 from tests.house.test_documented import options
@@ -72,71 +74,21 @@ def test_every_option_is_documented() -> None:
     assert not missing
 
 
-class Clock:
-    """Time that stands still until it is moved."""
+def test_a_terminal_shows_a_bar_and_a_line_for_each_step(tmp_path: Path) -> None:
+    def work(bench: Bench) -> Findings:
+        bench.said(0.5)
+        sleep(0.2)  # the bars are drawn ten times a second
+        return {}
 
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def planned(clock: Clock, *seconds: float) -> tuple[Progress, list[Step]]:
-    told = Progress(clock=clock)
-    steps = [Step(f"rq1-{at}", "", some, lambda _: {}) for at, some in enumerate(seconds)]
-    told.planned(steps, 0)
-    return told, steps
-
-
-def test_the_time_left_is_corrected_by_the_steps_that_are_done() -> None:
-    clock = Clock()
-    told, (first, _) = planned(clock, 20.0, 80.0)
-    assert (told.of_all, told.left) == (0.0, 100.0)
-    told.begun(first)
-    clock.now = 10.0
-    assert told.of_step == 0.5
-    assert told.left == pytest.approx(90.0)
-    clock.now = 40.0  # twice as long as was thought
-    assert told.of_step < 1.0
-    told.ended(first, 40.0, None)
-    assert told.of_all == 0.2
-    assert told.left == pytest.approx(160.0)
-
-
-def test_what_a_step_says_of_itself_goes_before_the_clock() -> None:
-    told, (only,) = planned(Clock(), 10.0)
-    told.begun(only)
-    told.advanced(0.7)
-    assert told.of_step == 0.7
-    told.advanced(0.3)
-    assert told.of_step == 0.7, "a bar does not go back"
-
-
-def test_a_step_that_was_left_out_says_nothing_of_the_machine() -> None:
-    told, (first, _) = planned(Clock(), 10.0, 20.0)
-    told.begun(first)
-    told.ended(first, 0.0, "no trips")
-    assert told.left == pytest.approx(20.0)
-
-
-def test_a_run_with_nothing_to_do_is_done() -> None:
-    told, _ = planned(Clock())
-    assert (told.of_all, told.left) == (1.0, 0.0)
-
-
-def test_a_terminal_shows_both_bars_and_a_line_for_each_step() -> None:
+    steps = [Step(f"rq1-{name}", f"counting {name}", 60.0, work) for name in ("a", "b")]
+    steps.append(Step("rq1-c", "trips", 60.0, work, ("nyc",)))
+    library = Library(tmp_path / "workloads", QUICK)
+    measure([Chapter("rq1", lambda _: steps[:1])], tmp_path, library)
     out = io.StringIO()
-    clock = Clock()
-    with Progress(Console(file=out, force_terminal=True, width=100), clock) as told:
-        steps = [Step("rq1-a", "counting", 60.0, lambda _: {})] * 2
-        told.planned(steps[1:], 1)
-        told.begun(steps[1])
-        clock.now = 30.0
-        told.refresh()
-        told.ended(steps[1], 30.0, None)
+    terminal = Console(file=out, force_terminal=True, width=100)
+    measure([Chapter("rq1", lambda _: steps)], tmp_path, library, terminal)
     said = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", out.getvalue())
-    assert "1 of 2 steps are on record and left alone" in said
-    assert re.search(r"all steps .* 50 %  0:30 left", said)
-    assert re.search(r"counting .* 50 %", said)
-    assert "[2/2] rq1-a: counting, 30.0 s" in said
+    assert "1 of 3 steps are on record and left alone" in said
+    assert re.search(r"counting b .* 25%", said)
+    assert re.search(r"\[2/3\] rq1-b: counting b, 0\.\d s", said)
+    assert "[3/3] rq1-c: trips, left out: no taxi trips were given" in said

@@ -59,10 +59,9 @@ def _made(
         case "thresholds":  # each is within the one before
             return {"x": pa.array((count + 1) * rng.random(rows) - 1)}, [f"x > {k}" for k in every]
         case "nested":  # halved at every level: node k stands over the nodes 2k and 2k + 1
-            widths = [2 ** (levels - k.bit_length()) for k in range(1, count + 1)]
-            lows = [2 * k * width - 2**levels for k, width in enumerate(widths, 1)]
-            spans = zip(lows, widths, strict=True)
-            conditions = [f"x BETWEEN {low} AND {low + 2 * width - 1}" for low, width in spans]
+            width = {k: 2 ** (levels + 1 - k.bit_length()) for k in range(1, count + 1)}
+            ends = [(k * w - 2**levels, (k + 1) * w - 2**levels - 1) for k, w in width.items()]
+            conditions = [f"x BETWEEN {low} AND {high}" for low, high in ends]
             return {"x": pa.array(rng.integers(0, 2**levels, rows))}, conditions
         case "crossed":  # one of each column may hold, in any combination
             columns = {name: words(count // 4 + 1) for name in ("d0", "d1", "d2", "d3")}
@@ -107,12 +106,10 @@ class Divided:
         self.ingest(self.window)
 
     def ingest(self, rows: int) -> None:
-        """So many rows more, and as many less once the window is full."""
         self.engine.ingest(self.table.slice(self.met, rows))
         self.met += rows
 
     def slides(self) -> None:
-        """Several batches, one after the other."""
         for _ in range(_SLIDES):
             self.ingest(_BATCH)
 
@@ -160,7 +157,6 @@ def _divide(name: str, cases: Sequence[tuple[str, int]], bench: Bench) -> Findin
     """Everything timed side by side, then checked."""
     divided = {f"{schema} {k}": Divided(bench, schema, k) for schema, k in cases}
     slides = in_turns({case: one.slides for case, one in divided.items()}, bench.size.repetitions)
-    bench.said(0.6)
     refined = {case: one.kernel() for case, one in divided.items() if one.engine.atoms}
     loops, found = in_turns(refined, bench.size.repetitions), list[Row]()
     for case, one in divided.items():
@@ -177,5 +173,4 @@ def _divide(name: str, cases: Sequence[tuple[str, int]], bench: Bench) -> Findin
             "combination_us": asked[_COMBINATION],
             "combination_by": one.engine.attribute("AVG", _COMBINATION).mechanism,
         })  # fmt: skip
-        bench.said(0.8 + 0.2 * len(found) / len(divided))
     return {"beyond_fanout_limit" if name == "limit" else "beyond_fanout": found}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -64,12 +64,10 @@ def _scaling(tables: Tables) -> Figure:
     ends = []
     names = {2: "Spark, 2 cores", 1: "Spark, 1 core", 0: "in process"}
     for style, (cores, name) in zip(STYLES, names.items(), strict=False):
-        rows = tables.select(
-            f"SELECT rows, rate(seconds, rows) AS rate FROM beyond_scaling "
-            f"WHERE cores = {cores} ORDER BY rows"
-        )
-        plot(axes, [row["rows"] for row in rows], [row["rate"] for row in rows], style)
-        ends.append((rows[-1]["rows"], rows[-1]["rate"].mean, name, style["color"]))
+        rows = tables.select(f"FROM beyond_scaling WHERE cores = {cores} ORDER BY rows")
+        rates = [row["seconds"].rate(row["rows"]) for row in rows]
+        plot(axes, [row["rows"] for row in rows], rates, style)
+        ends.append((rows[-1]["rows"], rates[-1].mean, name, style["color"]))
     axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="rows per second")
     low, high = axes.get_xlim()
     axes.set_xlim(low, high * (high / low) ** 0.45)  # room for the names
@@ -88,15 +86,8 @@ def _taxi(tables: Tables) -> Figure:
         for container, (_, hatch) in zip(axes.containers, _FILLS.values(), strict=True):
             for bar in container:
                 bar.set_hatch(hatch)
-        mark: dict[str, Any] = {
-            "linestyle": "",
-            "marker": "D",
-            "markersize": 5,
-            "markeredgecolor": "white",
-        }
-        axes.plot(
-            parts["average"].to_numpy(), color="black", label="their sum: the average", **mark
-        )
+        average, label = parts["average"].to_numpy(), "their sum: the average"
+        axes.plot(average, "kD", markersize=5, markeredgecolor="white", label=label)
         axes.grid(axis="x", visible=False)
         axes.axhline(0, color="black", linewidth=0.6)
     whole.set(title="(a) What the average fare is made of", ylabel="dollars")

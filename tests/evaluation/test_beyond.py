@@ -46,6 +46,7 @@ def test_a_digest_tells_tables_apart_by_any_bit_any_null_and_any_name() -> None:
     others = [
         table.set_column(1, "x", pa.array([nearly, None])),
         table.set_column(1, "x", pa.array([0.1, 0.0])),
+        table.set_column(1, "x", pa.array([0.1, -0.0])),
         table.rename_columns(["at", "y"]),
         table.set_column(0, "at", pa.array([1, 3], UTC_TIME)),
         table.slice(0, 1),

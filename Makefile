@@ -22,9 +22,9 @@ test: $(STAMP)          ## everything that guards the product
 test-slow: $(STAMP)     ## the rest: the evaluation, kill -9, a cluster, Connect, Kafka, no Java
 	$(BIN)/python -m pytest -q -m slow --durations=10
 
-bench: $(STAMP)         ## what README's table is made of, measured anew; QUICK=1 for small sizes
+bench: $(STAMP)         ## what README's table is made of, measured anew; QUICK=1, TAXI=path as below
 	rm -rf bench-report/records
-	$(BIN)/python -m evaluation run --bench --out bench-report $(if $(QUICK),--quick)
+	$(BIN)/python -m evaluation run --bench --out bench-report $(if $(QUICK),--quick) $(if $(TAXI),--taxi $(TAXI))
 
 evaluation: $(STAMP)    ## the paper's evaluation, half an hour; QUICK=1 for five minutes, TAXI=path for trips
 	$(BIN)/python -m evaluation run --out evaluation-report $(if $(QUICK),--quick) $(if $(TAXI),--taxi $(TAXI))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import subprocess
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +19,7 @@ from evaluation.records import make_directory
 from evaluation.step import SUBJECTS, Size, Subject
 from evaluation.workloads import Recipe, recipe
 from evaluation.workloads.manifest import Manifest, standing
-from ids.errors import SourceError, StateError
+from ids.errors import SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,9 +48,8 @@ class Library:
 
     def named(self, workload: str) -> str:
         """The workload itself; for ``real`` nyc, or where no trips were given, auction."""
-        if workload != "real":
-            return workload
-        return "auction" if self.missing("nyc") else "nyc"
+        real = "auction" if self.missing("nyc") else "nyc"
+        return real if workload == "real" else workload
 
     def place(self, workload: str) -> Path:
         """Where a workload lies, or will: another recipe, another place."""
@@ -119,16 +115,12 @@ class Bench:
         whole = pa.concat_tables(pieces).unify_dictionaries().combine_chunks()
         if rows is None:
             return whole.slice(first)
-        times = whole["event_time"].to_numpy()
-        later = [
-            whole.set_column(
-                whole.column_names.index("event_time"),
-                "event_time",
-                pa.array(times + again * (times[-1] - times[0]), whole["event_time"].type),
-            )
-            for again in range(-(-(first + rows) // whole.num_rows))
+        times, kind = whole["event_time"].to_numpy(), whole["event_time"].type
+        copies = [
+            whole.set_column(0, "event_time", pa.array(times + k * (times[-1] - times[0]), kind))
+            for k in range(-(-(first + rows) // whole.num_rows))
         ]
-        return pa.concat_tables(later).slice(first, rows).combine_chunks()
+        return pa.concat_tables(copies).slice(first, rows).combine_chunks()
 
     def rng(self, name: str) -> np.random.Generator:
         """Random numbers that depend on the name alone."""
@@ -156,13 +148,3 @@ def session(cores: int | None = None) -> Iterator[SparkSession]:
 def to_nowhere(frame: DataFrame) -> None:
     """Compute every row, and write none."""
     frame.write.format("noop").mode("overwrite").save()
-
-
-def said_by(module: str, *arguments: object) -> Any:
-    """Run ``python -m module arguments`` to its end; what it printed, read as JSON."""
-    command = [sys.executable, "-m", module, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        why = done.stderr.strip().rpartition("\n")[2]
-        raise StateError(f"{' '.join(command[1:])} failed: {why}")
-    return json.loads(done.stdout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any
 
@@ -47,16 +47,17 @@ def percent(value: float, figures: int = 3) -> str:
 
 def duration(value: float, figures: int = 3) -> str:
     """Seconds in the unit that fits: ``12.3 µs``."""
-    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-    unit, scale = next((pair for pair in units if abs(value) >= pair[1]), units[-1])
-    return f"{number(value / scale, figures)} {unit}"
+    return _in_unit(value, figures, {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9})
 
 
 def bytes_(value: float, figures: int = 3) -> str:
     """In the unit that fits: ``32 MiB``."""
-    units = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
-    unit, scale = next((pair for pair in units if abs(value) >= pair[1]), units[-1])
-    return f"{number(value / scale, figures)} {unit}"
+    return _in_unit(value, figures, {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "B": 1})
+
+
+def _in_unit(value: float, figures: int, units: Mapping[str, float]) -> str:
+    fits = [unit for unit in units if abs(value) >= units[unit]] or list(units)[-1:]
+    return f"{number(value / units[fits[0]], figures)} {fits[0]}"
 
 
 def interval(value: Repeated, figures: int = 3) -> str:

@@ -41,6 +41,11 @@ class Edition:
         """Every table as CSV, by its name."""
         return {name: records.csv_text(self.tables[name]) for name in self.tables.names}
 
+    def keep(self, out: Path) -> None:
+        """Write figures and tables; those that an earlier edition had alone are removed."""
+        records.keep_all(out / "figures", ".svg", self.figures)
+        records.keep_all(out / "tables", ".csv", self.csv)
+
     @property
     def failed(self) -> list[str]:
         """What the text claims and the records do not bear out."""
@@ -116,12 +121,10 @@ def html(text: str, figures: Mapping[str, str]) -> str:
 def write(edition: Edition, out: Path) -> Path:
     """Write tables, figures, ``evaluation.md`` and ``report.html``; returns the report's path.
 
-    The report comes last: where it is, all it speaks of is there. Tables and figures of an earlier
-    edition that this one has no more are removed.
+    The report comes last: where it is, all it speaks of is there.
     """
+    edition.keep(out)
     text = markdown(edition)
-    records.keep_all(out / "figures", ".svg", edition.figures)
-    records.keep_all(out / "tables", ".csv", edition.csv)
     records.keep(out / "evaluation.md", text)
     return records.keep(out / "report.html", html(text, edition.figures))
 
@@ -143,8 +146,7 @@ def publish(source: Path, chapters: Sequence[Chapter], root: Path = HERE.parent)
         raise StateError(f"no longer true: {'; '.join(edition.failed)}")
     home, readme = root / "docs" / "evaluation", root / "README.md"
     records.keep_all(home / "records", ".json", {n: text_of(source / f"{n}.json") for n in mine})
-    records.keep_all(home / "figures", ".svg", edition.figures)
-    records.keep_all(home / "tables", ".csv", edition.csv)
+    edition.keep(home)
     table = benchmarks(edition.tables)
     records.keep(readme, _MARKS.sub(lambda _: table, text_of(readme)))
     return records.keep(root / "docs" / "evaluation.md", markdown(edition, "evaluation/"))

@@ -219,32 +219,30 @@ def _comparison(line: Mapping[str, Any], tables: Tables) -> Comparison:
 
 
 def _beside(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """The table of comparisons; below it why ours is worse, and why there is no verdict."""
+    """The table of comparisons; below it, by number, why ours is worse or has no verdict."""
     header = ["quantity", "paper", "ours", "ratio", "verdict", "in the paper"]
-    rows = [
-        [
-            re.sub(r"(?<!\\)\|", r"\|", one.what + _ARROWS.get(one.better, "")),
-            _quantity(one.paper, one.unit, _typed(one.paper)),
-            _quantity(one.ours, one.unit),
-            shown(one.ratio, "times"),
-            "**worse**" if one.verdict == "worse" else one.verdict or "–",
-            one.place,
-        ]
-        for one in comparisons
-    ]
-    yield from ("### Beside the paper", grid(header, rows), _KEY)
-    worse: dict[str, list[str]] = {}
-    unlike: dict[str, list[str]] = {}
+    rows, whys = list[list[str]](), dict[str, int]()
     for one in comparisons:
+        verdict = "**worse**" if one.verdict == "worse" else one.verdict or "–"
+        why = one.incomparable
         if one.verdict == "worse":
-            worse.setdefault(one.reason or "no reason is known.", []).append(f"**{one.what}**")
-        elif one.incomparable:
-            unlike.setdefault(one.incomparable, []).append(f"**{one.what}**")
-    leads = {"What is worse, and why:": worse, "What has no verdict, and why:": unlike}
-    for lead, reasons in leads.items():
-        if reasons:
-            yield lead
-            yield "\n".join(f"- {', '.join(those)}: {why}" for why, those in reasons.items())
+            why = one.reason or "no reason is known"
+        if why:
+            verdict += f" ({whys.setdefault(why, len(whys) + 1)})"
+        rows.append(
+            [
+                re.sub(r"(?<!\\)\|", r"\|", one.what + _ARROWS.get(one.better, "")),
+                _quantity(one.paper, one.unit, _typed(one.paper)),
+                _quantity(one.ours, one.unit),
+                shown(one.ratio, "times"),
+                verdict,
+                one.place,
+            ]
+        )
+    yield from ("### Beside the paper", grid(header, rows), _KEY)
+    if whys:
+        yield "Why ours is worse, or why there is no verdict:"
+        yield "\n".join(f"{number}. {why}" for why, number in whys.items())
 
 
 def _quantity(value: float | None, unit: str, figures: int = 0) -> str:

@@ -5,6 +5,7 @@ matching marginal get the signed triple (1, z, z²) of its centred value under c
 summation, and H_N and H⁽²⁾_N are stepped when N changes. No fastmath: it would undo Kahan's sums.
 """
 
+# mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator"
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -35,19 +36,19 @@ def slide(
     y             float64[n]   the measure
     predicates    int32[K, 2]  column (0 region, 1 tier) and the code it must equal
     """
-    K = len(predicates)
     # Columns 0-2 are the sums, 3 and 4 what rounding took from A and B.
-    whole, marginals = np.zeros((1, 5)), np.zeros((K, 5))
-    atoms, harmonics = np.zeros((1 << K, 5)), np.zeros(2)
-    _slides(region, tier, y, window, predicates, centre, whole, marginals, atoms, harmonics)
-    return State(whole[0, :3], marginals[:, :3], atoms[:, :3], harmonics)
+    tables = [np.zeros((rows, 5)) for rows in (1, len(predicates), 1 << len(predicates))]
+    harmonics = np.zeros(2)
+    _slides(region, tier, y, window, predicates, centre, *tables, harmonics)
+    whole, marginals, atoms = (table[:, :3] for table in tables)
+    return State(whole[0], marginals, atoms, harmonics)
 
 
 # Unsigned indices spare the loop Numba's test for negative ones, locals a second load: 11 % faster.
 
 
 @njit(inline="always")
-def _add(table, row, sign, z):  # type: ignore[no-untyped-def]
+def _add(table, row, sign, z):
     table[row, 0] += sign
     term = sign * z - table[row, 3]
     total = table[row, 1] + term
@@ -60,7 +61,7 @@ def _add(table, row, sign, z):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _slides(region, tier, y, window, predicates, centre, whole, marginals, atoms, harmonics):  # type: ignore[no-untyped-def]
+def _slides(region, tier, y, window, predicates, centre, whole, marginals, atoms, harmonics):
     for newest in range(len(y)):
         before = whole[0, 0]
         for sign in (-1.0, 1.0):

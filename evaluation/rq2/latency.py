@@ -9,10 +9,10 @@ function of six floats, which knows no engine at all, and the union of ten predi
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import cycle
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +21,8 @@ import pyarrow as pa
 import ids
 from evaluation.bench import Bench
 from evaluation.engines import equality, registered
-from evaluation.repeated import Percentiles, Repeated, after_slides, in_a_row
-from evaluation.rq2.slides import PREDICATES
+from evaluation.repeated import Percentiles, Repeated, in_a_row
+from evaluation.rq2.throughput import PREDICATES
 from evaluation.step import SUBJECTS, Findings
 
 READINGS = ("computed anew", "after a slide", "remembered")
@@ -31,19 +31,32 @@ _OVERLAPPING = 10
 _SIX = (1e4, 5e5, 3e7, 1250.0, 7e4, 4e6)  # N, A, B, m, A_P, B_P
 
 
+class _Asked(NamedTuple):
+    """A question, and the engine that it is put to; ``slide`` brings it a row."""
+
+    predicates: int
+    path: str
+    engine: ids.Engine
+    slide: Callable[[], None]
+    ask: Callable[[], object]
+
+
 def work(bench: Bench) -> Findings:
     """All questions take turns, repetition by repetition."""
-    slides = bench.size.of(quick=150, full=1_000)
-    table = bench.events(SUBJECTS["synthetic"], _WINDOW + slides)
+    times = bench.size.of(quick=150, full=1_000)
+    table = bench.events(SUBJECTS["synthetic"], _WINDOW + times)
     asked = [one for count in PREDICATES for one in _asked(table, count)]
     asked.append(_overlapping(table, bench.rng("overlapping")))
-    found: list[list[list[Percentiles]]] = [[[], [], []] for _ in asked]
+    spent: dict[tuple[str, int], list[Percentiles]] = {}
     for repetition in range(bench.size.repetitions):
-        for one, (anew, after, again) in zip(asked, found, strict=True):
-            after.append(after_slides(one.engine, one.batches, one.work, slides))
+        for at, one in enumerate(asked):
             forget = one.engine._questions.slid  # as a slide has it, without the slide
-            anew.append(in_a_row(one.work, 10 * slides, forget))
-            again.append(in_a_row(one.work, 10 * slides))
+            for reading, found in (
+                ("after a slide", in_a_row(one.ask, times, one.slide)),
+                ("computed anew", in_a_row(one.ask, 10 * times, forget)),
+                ("remembered", in_a_row(one.ask, 10 * times)),
+            ):
+                spent.setdefault((reading, at), []).append(found)
         bench.said((repetition + 1) / bench.size.repetitions)
     return {
         "rq2_latency": [
@@ -52,11 +65,11 @@ def work(bench: Bench) -> Findings:
                 "live": one.engine.atoms,
                 "path": one.path,
                 "reading": reading,
-                "p50": Repeated.of(p.p50 for p in spent[at]),
-                "p99": Repeated.of(p.p99 for p in spent[at]),
+                "p50": Repeated.of(p.p50 for p in spent[reading, at]),
+                "p99": Repeated.of(p.p99 for p in spent[reading, at]),
             }
-            for at, reading in enumerate(READINGS)
-            for one, spent in zip(asked, found, strict=True)
+            for reading in READINGS
+            for at, one in enumerate(asked)
         ]
     }
 
@@ -65,52 +78,40 @@ def bare(n: float, a: float, _b: float, m: float, a_p: float, _b_p: float) -> tu
     """The closed form of AVG from six floats, with H by its series."""
     mean = a / n
     k = n - 1.0
-    h = math.log(k) + np.euler_gamma + 1.0 / (2.0 * k) - 1.0 / (12.0 * k * k)
+    h = log(k) + np.euler_gamma + 1.0 / (2.0 * k) - 1.0 / (12.0 * k * k)
     share = m / n * mean
     lift = h / k * (a_p - m * mean)
     return share + lift, share, lift
 
 
-class _Asked(NamedTuple):
-    """A question, and the engine that it is put to."""
-
-    predicates: int
-    path: str
-    engine: ids.Engine
-    batches: Iterable[object]
-    work: Callable[[], object]
-
-
 def _asked(table: pa.Table, count: int) -> Iterator[_Asked]:
     """Both paths, about predicates all over K; where K is four, also the bare function."""
     conditions = {f"p{k}": equality(*test) for k, test in enumerate(PREDICATES[count])}
-    columns = sorted({column for column, _ in PREDICATES[count]} | {"latency"})
-    engine, batches = _engine(conditions, table.select(columns))
+    engine, slide = _engine(conditions, table.drop(["event_time"]))
     places = {0: "", count // 2: ", in the middle of K", count - 1: ", the last of K"}
     for k, place in places.items() if count > 1 else [(0, "")]:
         either = f"p{k - 1 if k else 1} OR p{k}" if count > 1 else "NOT p0"
         for path, question in (("marginal", f"p{k}"), ("compositional", either)):
             if (by := engine.attribute("AVG", question).mechanism) != path:
                 raise AssertionError(f"{question} is answered by {by}, not {path}")
-            work = partial(engine.attribute, "AVG", question)
-            yield _Asked(count, path + place, engine, batches, work)
+            ask = partial(engine.attribute, "AVG", question)
+            yield _Asked(count, path + place, engine, slide, ask)
     if count == 4:
-        yield _Asked(count, "bare function", engine, batches, partial(bare, *_SIX))
+        yield _Asked(count, "bare function", engine, slide, partial(bare, *_SIX))
 
 
 def _overlapping(table: pa.Table, rng: np.random.Generator) -> _Asked:
     """The union of ten Boolean columns, each true of half of the rows: all 2¹⁰ atoms live."""
     drawn = {f"b{k}": rng.random(table.num_rows) < 0.5 for k in range(_OVERLAPPING)}
     events = pa.table({**drawn, "latency": table["latency"]})
-    engine, batches = _engine({f"p{k}": f"b{k}" for k in range(_OVERLAPPING)}, events)
-    union = " OR ".join(f"p{k}" for k in range(_OVERLAPPING))
-    work = partial(engine.attribute, "AVG", union)
-    return _Asked(_OVERLAPPING, "union of all K, overlapping", engine, batches, work)
+    engine, slide = _engine({f"p{k}": f"b{k}" for k in range(_OVERLAPPING)}, events)
+    ask = partial(engine.attribute, "AVG", " OR ".join(f"p{k}" for k in range(_OVERLAPPING)))
+    return _Asked(_OVERLAPPING, "union of all K, overlapping", engine, slide, ask)
 
 
-def _engine(conditions: dict[str, str], events: pa.Table) -> tuple[ids.Engine, Iterable[object]]:
-    """An engine with a full window, and a row at a time to slide it by, over and over."""
+def _engine(conditions: dict[str, str], events: pa.Table) -> tuple[ids.Engine, Callable[[], None]]:
+    """An engine with a full window, and what slides it by the next row, over and over."""
     engine = registered(ids.Engine(ids.CountWindow(_WINDOW), "latency"), conditions)
     engine.ingest(events.slice(0, _WINDOW))
-    rows = events.slice(_WINDOW).to_pylist()
-    return engine, cycle([{name: [value] for name, value in row.items()} for row in rows])
+    rows = cycle([events.slice(row, 1).to_pydict() for row in range(_WINDOW, events.num_rows)])
+    return engine, lambda: engine.ingest(next(rows))

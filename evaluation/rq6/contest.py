@@ -11,10 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 import ids
-from evaluation.baselines.coalitions import Aggregate, Floats, GroupGame
-from evaluation.baselines.kernelshap import kernelshap
-from evaluation.baselines.peers import shap_kernel, shapiq_exact, shapiq_kernel, shapiq_permutation
-from evaluation.baselines.permutation import Walk, compiled, estimate, plain, vectorised
+from evaluation.baselines import estimators
+from evaluation.baselines.estimators import Aggregate, Floats, GroupGame
 from evaluation.bench import Bench
 from evaluation.engines import registered
 from evaluation.repeated import Repeated, after_slides, in_turns
@@ -40,28 +38,21 @@ class Method(NamedTuple):
     solve: Solve
 
 
-def _walked(game: GroupGame, budget: int, seed: int, *, walk: Walk) -> Floats:
-    return estimate(game.aggregate, game.total, budget, np.random.default_rng(seed), walk)
-
-
-def _kernelshap(game: GroupGame, budget: int, seed: int, *, paired: bool) -> Floats:
-    return kernelshap(game, budget, np.random.default_rng(seed), paired=paired)
-
-
 _WALKS: dict[str, Solve] = {
-    how: partial(_walked, walk=walk)
-    for how, walk in (("plain Python", plain), ("NumPy", vectorised), ("compiled", compiled))
+    "plain Python": partial(estimators.permutation, walk=estimators.plain),
+    "NumPy": partial(estimators.permutation, walk=estimators.vectorised),
+    "compiled": partial(estimators.permutation, walk=estimators.compiled),
 }
 _PAIRED: dict[str, Solve] = {
-    "KernelSHAP, paired": partial(_kernelshap, paired=True),
-    "shap KernelExplainer": shap_kernel,
-    "shapiq KernelSHAP": shapiq_kernel,
+    "KernelSHAP, paired": partial(estimators.kernelshap, paired=True),
+    "shap KernelExplainer": estimators.shap_kernel,
+    "shapiq KernelSHAP": estimators.shapiq_kernel,
 }
-_KERNELS: dict[str, Solve] = {"KernelSHAP": partial(_kernelshap, paired=False), **_PAIRED}
+_KERNELS: dict[str, Solve] = {"KernelSHAP": estimators.kernelshap, **_PAIRED}
 _CONTENDERS = (  # the paper's, with its budgets, and the libraries'
     *(Method(f"permutation MC, {how}", "tuples", 200, solve) for how, solve in _WALKS.items()),
     *(Method(label, "two", 100, solve) for label, solve in _KERNELS.items()),
-    Method("shapiq ExactComputer", "two", 4, lambda game, _budget, _seed: shapiq_exact(game)),
+    Method("shapiq ExactComputer", "two", 4, estimators.shapiq_exact),
     *(Method(label, "atoms", 100, solve) for label, solve in _KERNELS.items()),
 )
 
@@ -147,7 +138,7 @@ def peers(n: int, bench: Bench) -> Findings:
     solvers: dict[str, Solve] = {
         "permutation MC, NumPy": lambda game, asked, seed: _WALKS["NumPy"](game, asked // n, seed),
         **_PAIRED,
-        "shapiq PermutationSamplingSV": shapiq_permutation,
+        "shapiq PermutationSamplingSV": estimators.shapiq_permutation,
     }
     methods = [Method(label, "tuples", budget, solve) for label, solve in solvers.items()]
     return {"rq6_peers": _contest(stage, methods)}

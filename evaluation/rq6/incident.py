@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import ids
-from evaluation.baselines.coalitions import Floats
+from evaluation.baselines.estimators import Floats
 from evaluation.bench import Bench
 from evaluation.engines import registering
 from evaluation.rq6.candidates import PLANTED, RIVALS, Candidate

@@ -52,8 +52,8 @@ def test_a_baseline_gives_the_attribution_of_every_window(run: object, window: i
             exact = float(closed_form("AVG", ys, members))
             share = len(members) / len(rows) * float(sum(map(Fraction, ys)) / len(ys))
             assert found[f"value_{k}"][last] == pytest.approx(exact, abs=1e-9)
-            assert found[f"share_{k}"][last] == pytest.approx(share, abs=1e-9)
-            assert found[f"lift_{k}"][last] == pytest.approx(exact - share, abs=1e-9)
+            assert found[f"value_{k}_share"][last] == pytest.approx(share, abs=1e-9)
+            assert found[f"value_{k}_lift"][last] == pytest.approx(exact - share, abs=1e-9)
 
 
 def test_the_baselines_agree_with_each_other_on_a_longer_stream() -> None:

@@ -15,12 +15,11 @@ pytest.importorskip("polars", reason="the evaluation needs its extra")
 pytest.importorskip("duckdb", reason="the evaluation needs its extra")
 
 from evaluation.publication import HERE
-from evaluation.repeated import Repeated, after_slides, in_a_row
+from evaluation.repeated import Repeated, in_a_row
 from evaluation.report import fill
-from evaluation.rq2 import CHAPTER, latency, slides
-from evaluation.rq2.algorithm1 import LITERAL, LOOP, WHOLE, contenders, refuse_other_atoms
-from evaluation.rq2.slides import ATOMS, EVERYTHING, PREDICATES, Maintained, Stream
-from evaluation.rq2.throughput import cell
+from evaluation.rq2 import CHAPTER, latency, throughput
+from evaluation.rq2.algorithm1 import CENTRE, LITERAL, LOOP, WHOLE, contenders
+from evaluation.rq2.throughput import ATOMS, EVERYTHING, PREDICATES, Maintained, Stream, cell
 from evaluation.step import FULL, QUICK
 from evaluation.tables import Tables
 from ids.state.scaling import decode, grid
@@ -109,20 +108,23 @@ def test_a_cell_whose_two_ways_disagree_is_refused(
     assert isinstance(ids, Repeated)
     assert found["speedup"].samples == pytest.approx(ids.over(scanned).samples)  # type: ignore[union-attr]
     assert found["ids_tuples_s"].samples == pytest.approx(ids.scaled(10).samples)  # type: ignore[union-attr]
-    monkeypatch.setattr(slides, "_by_row", lambda *_: None)
+    monkeypatch.setattr(throughput, "_by_row", lambda *_: None)
     with pytest.raises(AssertionError, match="disagree"):
         cell(maintained, 20, 4, 2)
 
 
 def test_algorithm_1_and_the_slide_loop_end_in_the_same_atoms(stream: Stream) -> None:
-    work = contenders(stream, 100, PREDICATES[4])
-    prepared = stream.prepared(PREDICATES[4])
+    work = contenders(stream, 100)
     loop, whole, state = (work[name]() for name in (LOOP, WHOLE, LITERAL))
-    assert np.array_equal(loop, whole)  # type: ignore[arg-type]
-    refuse_other_atoms(prepared, loop, state)
-    state.atoms[:, 1] += 1e-3  # type: ignore[attr-defined]
-    with pytest.raises(AssertionError):
-        refuse_other_atoms(prepared, loop, state)
+    assert np.array_equal(loop, whole)
+    prepared = stream.prepared(PREDICATES[4])
+    unit = Fraction(2) ** grid(prepared.scale)
+    for words, holds in zip(loop, prepared.holds, strict=True):
+        count, (first, second) = decode(words, prepared.scale)
+        total, squares = float(first * unit), float(second * unit**2)
+        centred = [count, total - CENTRE * count, squares - 2 * CENTRE * total + CENTRE**2 * count]
+        signature = sum(1 << k for k, held in enumerate(holds) if held)
+        np.testing.assert_allclose(state.atoms[signature], centred, rtol=1e-9, atol=1e-6)
 
 
 def test_the_bare_function_is_the_closed_form_of_avg() -> None:
@@ -134,20 +136,12 @@ def test_the_bare_function_is_the_closed_form_of_avg() -> None:
 
 
 def test_only_the_question_is_on_the_clock() -> None:
-    class Engine:
-        ingested = 0
-
-        def ingest(self, _: object) -> None:
-            self.ingested += 1
-            sum(range(20_000))
-
-    engine, asked = Engine(), []
-    spent = after_slides(engine, iter(range(99)), lambda: asked.append(1), 50)  # type: ignore[arg-type]
-    assert engine.ingested == 50
-    assert len(asked) == 51  # one before the clock
-    assert 0 < spent.p50 <= spent.p99
-    assert spent.p50 < 50
-    assert in_a_row(lambda: None, 100).p50 < 50
+    slid: list[int] = []
+    asked: list[int] = []
+    p50, p99 = in_a_row(lambda: asked.append(1), 50, lambda: slid.append(sum(range(20_000))))
+    assert (len(slid), len(asked)) == (50, 51)  # one before the clock
+    assert 0 < p50 <= p99
+    assert p50 < 50
 
 
 def _tables() -> Tables:

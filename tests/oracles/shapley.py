@@ -9,18 +9,21 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from fractions import Fraction
 from math import factorial, lcm
+from typing import TypeVar
 
 __all__ = [
     "CLOSED",
     "GAMES",
     "attribution",
     "closed_form",
+    "enumerated",
     "lift_factor",
     "shapley_values",
     "worth",
 ]
 
 Number = float | int | Fraction
+Worth = TypeVar("Worth", float, Fraction)
 
 CLOSED = ("SUM", "COUNT", "AVG", "VAR_POP", "VAR_SAMP")
 GAMES = (*CLOSED, "M3", "M4")
@@ -63,15 +66,19 @@ def shapley_values(game: str, ys: Sequence[Number]) -> list[Fraction]:
         worth(game, [whole[i] for i in range(N) if coalition >> i & 1])
         for coalition in range(1 << N)
     ]
+    return [phi / scale ** _DEGREE[game] for phi in enumerated(v, N)]
+
+
+def enumerated(v: Sequence[Worth], N: int) -> list[Worth]:
+    """The Shapley values of N players; bit i of a coalition's number says that i takes part."""
     chance = [Fraction(factorial(s) * factorial(N - s - 1), factorial(N)) for s in range(N)]
     values = []
     for i in range(N):
-        by_size = [Fraction(0)] * N
+        by_size = [v[0] - v[0]] * N
         for coalition in range(1 << N):
             if not coalition >> i & 1:
                 by_size[coalition.bit_count()] += v[coalition | 1 << i] - v[coalition]
-        phi = sum((c * gain for c, gain in zip(chance, by_size, strict=True)), Fraction(0))
-        values.append(phi / scale ** _DEGREE[game])
+        values.append(sum((c * gain for c, gain in zip(chance, by_size, strict=True)), v[0] - v[0]))
     return values
 
 

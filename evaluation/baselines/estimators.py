@@ -1,0 +1,235 @@
+"""A game whose players are groups of rows, and estimators of its Shapley values: ours and others'.
+
+A group is there whole or not at all. With one row a group, it is the tuple game that IDS plays;
+with more, it is another game (the metagame), and its Shapley values are other numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from tests.oracles.shapley import enumerated
+
+Aggregate = Literal["AVG", "VAR_POP"]
+Floats = npt.NDArray[np.float64]
+Orders = npt.NDArray[np.int64]
+"""[orders, N]: each row is a permutation of 0 … N − 1."""
+
+Walk = Callable[[Floats, Orders, bool], Floats]
+"""(values, orders, whether the game is a variance) to the sum of each player's gains."""
+
+_BATCH = 1 << 18  # steps whose orders are drawn at once: they stay in the cache
+
+
+@dataclass(frozen=True)
+class GroupGame:
+    """AVG or VAR_POP of the rows of those groups that take part; nothing is worth 0.
+
+    count, total, square   float64[players]: the rows of each group, Σ y and Σ y² (for a variance,
+                           of values less the window's mean, which changes no variance)
+
+    >>> game = GroupGame.of_rows("AVG", np.array([1.0, 3.0, 8.0]), np.array([0, 0, 1]), 2)
+    >>> game(np.array([[1, 0], [0, 1], [1, 1]])).tolist(), game.shapley().tolist()
+    ([2.0, 8.0, 4.0], [-1.0, 5.0])
+    """
+
+    aggregate: Aggregate
+    count: Floats
+    total: Floats
+    square: Floats
+
+    @classmethod
+    def of_rows(
+        cls, aggregate: Aggregate, y: Floats, group: npt.NDArray[np.intp], groups: int
+    ) -> GroupGame:
+        """One pass over the window; row i belongs to ``group[i]``."""
+        values = _centred(aggregate, y)
+        moments = (np.bincount(group, w, groups) for w in (None, values, values * values))
+        return cls(aggregate, *(moment.astype(np.float64, copy=False) for moment in moments))
+
+    @classmethod
+    def of_tuples(cls, aggregate: Aggregate, y: Floats) -> GroupGame:
+        """Each row is a player: the game of which IDS gives the values."""
+        return cls.of_rows(aggregate, y, np.arange(len(y)), len(y))
+
+    @property
+    def players(self) -> int:
+        """How many groups there are."""
+        return len(self.count)
+
+    def __call__(self, coalitions: npt.NDArray[Any]) -> Floats:
+        """The worth of each coalition, a row of [coalitions, players], 1 for who takes part."""
+        there = np.atleast_2d(coalitions).astype(np.float64, copy=False)
+        rows = np.maximum(there @ self.count, 1.0)  # without rows the sums are 0, too
+        mean: Floats = (there @ self.total) / rows
+        if self.aggregate == "AVG":
+            return mean
+        variance: Floats = (there @ self.square) / rows - mean * mean
+        return variance
+
+    def shapley(self) -> Floats:
+        """Exact, from the worth of all 2^players coalitions."""
+        members = (np.arange(1 << self.players)[:, None] >> np.arange(self.players)) & 1
+        return np.array(enumerated(self(members).tolist(), self.players))
+
+
+def _centred(aggregate: Aggregate, y: Floats) -> Floats:
+    """Squares of values far from 0 would lose the digits that a variance is made of."""
+    return y - y.mean() if aggregate == "VAR_POP" else y
+
+
+def permutation(game: GroupGame, budget: int, seed: int, *, walk: Walk) -> Floats:
+    """Permutation Monte Carlo (Castro et al. 2009): each row's mean gain over orders of all rows.
+
+    The worth is stepped by running sums, so an order of N rows costs O(N), not O(N²). The three
+    walks below take the same orders to the same estimates, and differ in speed alone.
+    """
+    rng, gains, players = np.random.default_rng(seed), np.zeros(game.players), game.players
+    at_once = max(1, _BATCH // players)
+    for first in range(0, budget, at_once):
+        orders = np.tile(np.arange(players), (min(at_once, budget - first), 1))
+        rng.permuted(orders, axis=1, out=orders)
+        gains += walk(game.total, orders, game.aggregate == "VAR_POP")
+    return gains / budget
+
+
+def vectorised(values: Floats, orders: Orders, variance: bool) -> Floats:
+    """Running sums of whole orders at once, in NumPy."""
+    arriving = values[orders]
+    rows = np.arange(1.0, len(values) + 1)
+    worth = np.cumsum(arriving, axis=1) / rows
+    if variance:
+        worth = np.cumsum(arriving * arriving, axis=1) / rows - worth * worth
+    gains = np.diff(worth, axis=1, prepend=0.0)
+    summed = np.bincount(orders.ravel(), gains.ravel(), len(values))
+    return summed.astype(np.float64, copy=False)
+
+
+def plain(values: Floats, orders: Orders, variance: bool) -> Floats:
+    """Row by row in Python, on lists: what a first implementation does."""
+    gains = [0.0] * len(values)
+    listed = values.tolist()
+    for order in orders.tolist():
+        _step(listed, order, variance, gains)
+    return np.array(gains)
+
+
+def compiled(values: Floats, orders: Orders, variance: bool) -> Floats:
+    """Row by row, by Numba."""
+    gains = np.zeros(len(values))
+    for order in orders:
+        _stepped(values, order, variance, gains)
+    return gains
+
+
+def _step(values: Any, order: Any, variance: bool, gains: Any) -> None:
+    """One order: ``gains`` of each row as it arrives, changed in place."""
+    rows, total, square, before = 0.0, 0.0, 0.0, 0.0
+    for row in order:
+        y = values[row]
+        rows += 1.0
+        total += y
+        worth = total / rows
+        if variance:
+            square += y * y
+            worth = square / rows - worth * worth
+        gains[row] += worth - before
+        before = worth
+
+
+_stepped: Callable[[Floats, npt.NDArray[np.int64], bool, Floats], None] = njit(_step)
+
+
+def kernelshap(
+    game: GroupGame, budget: int, seed: int | np.random.Generator, *, paired: bool = False
+) -> Floats:
+    """KernelSHAP (Lundberg and Lee 2017), from the worth of so many coalitions.
+
+    They are drawn by the Shapley kernel, and a linear game that is worth the same as a whole is
+    fitted to them by least squares. ``paired`` draws half as many and takes each with its
+    complement, which costs no more and cancels much of the noise: of two players, all of it.
+    """
+    players, rng = game.players, np.random.default_rng(seed)
+    sizes = np.arange(1, players)  # neither empty nor whole
+    weight = 1.0 / (sizes * (players - sizes))
+    size = rng.choice(sizes, budget // 2 if paired else budget, p=weight / weight.sum())
+    rank = rng.random((len(size), players)).argsort(axis=1).argsort(axis=1)
+    drawn = (rank < size[:, None]).astype(np.float64)
+    if paired:
+        drawn = np.concatenate([drawn, 1.0 - drawn])
+    whole = float(game(np.ones((1, players)))[0])
+    # the last player gets what the others leave of the whole: one unknown less, and Efficiency
+    last = drawn[:, -1:]
+    given, wanted = drawn[:, :-1] - last, game(drawn) - last[:, 0] * whole
+    try:  # by the normal equations: many times as fast as by the matrix itself
+        found = np.linalg.solve(given.T @ given, given.T @ wanted)
+    except np.linalg.LinAlgError:  # fewer coalitions than players tell less than all
+        found = np.linalg.lstsq(given, wanted, rcond=None)[0]
+    return np.append(found, whole - found.sum())
+
+
+# The libraries are imported when first used: they take seconds. Each is told what it needs to do
+# well. Absent players are what shap calls a background of zeros; its selection of features by the
+# lasso is switched off: every player counts.
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What the libraries warn of, at import and when a small game needs no such budget."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@_silence()
+def shap_kernel(game: GroupGame, budget: int, seed: int) -> Floats:
+    """``shap.KernelExplainer``; it asks NumPy's global generator, which is left as it was."""
+    import shap
+
+    before = np.random.get_state()
+    np.random.seed(seed)
+    try:
+        explainer = shap.KernelExplainer(game, np.zeros((1, game.players)))
+        everyone = np.ones(game.players)
+        found = explainer.shap_values(everyone, nsamples=budget, l1_reg=False, silent=True)
+    finally:
+        np.random.set_state(before)
+    return np.asarray(found, dtype=np.float64)
+
+
+@_silence()
+def shapiq_kernel(game: GroupGame, budget: int, seed: int) -> Floats:
+    """``shapiq.KernelSHAP``, each coalition with its complement."""
+    from shapiq.approximator import KernelSHAP
+
+    approximator = KernelSHAP(n=game.players, pairing_trick=True, random_state=seed)
+    return _first_order(approximator.approximate(budget, game))
+
+
+@_silence()
+def shapiq_permutation(game: GroupGame, budget: int, seed: int) -> Floats:
+    """``shapiq.PermutationSamplingSV``: Castro's estimator, a worth at a time."""
+    from shapiq.approximator import PermutationSamplingSV
+
+    approximator = PermutationSamplingSV(n=game.players, random_state=seed)
+    return _first_order(approximator.approximate(budget, game, batch_size=1))
+
+
+@_silence()
+def shapiq_exact(game: GroupGame, _budget: int = 0, _seed: int = 0) -> Floats:
+    """``shapiq.ExactComputer``: all coalitions, counted."""
+    from shapiq.game_theory.exact import ExactComputer
+
+    return _first_order(ExactComputer(game, game.players)("SV", 1))
+
+
+def _first_order(found: Any) -> Floats:
+    return np.asarray(found.get_n_order_values(1), dtype=np.float64)

@@ -77,7 +77,7 @@ def _case(tables: Tables, *, onset: bool) -> Figure:
                 at: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
                 text = f"leads: {led} tuples"
                 axes.annotate(text, (led, 1.0), (-4, -9), ha="right", fontsize=7, **at)
-            if signal == SIGNALS[0]:
+            if axes is mine[1]:
                 label_lines(axes, ends)
         incident = tables["rq6_case_facts"][0]["incident"]
         for axes in mine:

@@ -6,12 +6,12 @@ one of four is always first. So a rule may also ask that the leader stand out fr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import ids
 from evaluation.baselines.estimators import Floats
@@ -21,10 +21,8 @@ from evaluation.rq6.candidates import PLANTED, RIVALS, Candidate
 from evaluation.step import SUBJECTS, Findings, Row
 from ids.demo.events import SHIFT, incident_rows
 
-SIGNALS = ("AVG lift", "ΔΦ of VAR")
-SLIDE = 20
-"""Rows a slide. The paper does not say; its two distances, 79 and 9,399, are 9,320 apart, so its
-slide divides that, and 20 is the one by which three emits and a late start make 79."""
+SIGNALS = {"AVG lift": "lift", "ΔΦ of VAR": "delta"}
+SLIDE = 20  # rows; the paper does not say, but its 79 and 9,399 are 9,320 apart: a multiple
 _RULES = {"first of four": -np.inf} | {f"first, {k} σ above its calm": float(k) for k in (2, 3)}
 _IN_A_ROW = 3  # the paper's
 _BEFORE = 390  # emits before the onset: the paper's
@@ -33,23 +31,13 @@ _NOBODY = -1
 Leaders = npt.NDArray[np.intp]
 
 
-class Signals(NamedTuple):
-    """What each emit of a full window says."""
-
-    tuples: npt.NDArray[np.int64]  # since the onset: 20 is the emit at the incident's 20th row
-    average: Floats
-    by_name: Mapping[str, Floats]  # [candidates, emits] for each of SIGNALS
-
-    def calm(self) -> dict[str, Floats]:
-        """The signals before the emits that are watched, but for the first, which has no delta."""
-        last = int((self.tuples <= 0).sum()) - _BEFORE
-        return {name: values[:, 1:last] for name, values in self.by_name.items()}
-
-
 def replay(
     rows: pa.Table, candidates: Sequence[Candidate], window: int, slide: int, onset: int
-) -> Signals:
-    """Slide a count window over ``rows``, whose row ``onset`` is the first of the incident."""
+) -> pa.Table:
+    """Slide a count window over ``rows``, whose row ``onset`` is the first of the incident.
+
+    For each full window: the tuples since the onset, the average, each candidate's signals.
+    """
     asked = ",\n".join(
         f"SHAPLEY_ATTRIBUTE(AVG(latency), {one.name} WITH (SHARE, LIFT)) AS {one.name},\n"
         f"SHAPLEY_DELTA(VAR_POP(latency), {one.name}) AS {one.name}_delta"
@@ -64,12 +52,10 @@ def replay(
     """
     emits = ids.sql(script, requests=rows)
     tuples = slide * np.arange(1, emits.num_rows + 1) - onset
-    full = emits["n"].to_numpy() == window
-    by_name = {
-        signal: np.stack([emits[f"{one.name}_{part}"].to_numpy()[full] for one in candidates])
-        for signal, part in zip(SIGNALS, ("lift", "delta"), strict=True)
-    }
-    return Signals(tuples[full], emits["average"].to_numpy()[full], by_name)
+    columns = {"tuples": pa.array(tuples), "average": emits["average"]}
+    for signal, part in SIGNALS.items():
+        columns |= {f"{signal}: {one.label}": emits[f"{one.name}_{part}"] for one in candidates}
+    return pa.table(columns).filter(pc.equal(emits["n"], window))
 
 
 def replanted(calm: pa.Table, onset: int) -> pa.Table:
@@ -96,13 +82,20 @@ def led_from(held: Leaders, tuples: npt.NDArray[np.int64]) -> int | None:
     return int(after[0]) if after.size else None
 
 
-def _judged(signals: Signals, calm: Mapping[str, Floats]) -> Iterator[tuple[Row, Leaders]]:
+def _calm(emits: pa.Table) -> pa.Table:
+    """The emits before those that are watched, but for the first, which has no delta."""
+    before = int((emits["tuples"].to_numpy() <= 0).sum()) - _BEFORE
+    return emits.slice(1, before - 1)
+
+
+def _judged(emits: pa.Table, calm: pa.Table) -> Iterator[tuple[Row, Leaders]]:
     """Each signal by each rule: when the planted predicate leads, and who leads at each emit."""
     for signal in SIGNALS:
-        mean, deviation = calm[signal].mean(axis=1), calm[signal].std(axis=1)
+        names = [name for name in emits.column_names if name.startswith(signal)]
+        values, quiet = (np.stack([table[name] for name in names]) for table in (emits, calm))
         for rule, deviations in _RULES.items():
-            held = leaders(signals.by_name[signal], mean + deviations * deviation)
-            led = led_from(held, signals.tuples)
+            held = leaders(values, quiet.mean(axis=1) + deviations * quiet.std(axis=1))
+            led = led_from(held, emits["tuples"].to_numpy())
             yield {"signal": signal, "rule": rule, "led_after": led}, held
 
 
@@ -115,7 +108,7 @@ class _Scene:
         self.onset, end = incident_rows(self.rows.num_rows)
         self.incident = end - self.onset
 
-    def signals(self, candidates: Sequence[Candidate], slide: int, after: int) -> Signals:
+    def emits(self, candidates: Sequence[Candidate], slide: int, after: int) -> pa.Table:
         """A window fills, ten windows are calm, then come the emits before, and ``after`` rows."""
         lead_in = self.window * (1 + _CALM) + _BEFORE * slide
         rows = self.rows.slice(self.onset - lead_in, lead_in + after)
@@ -126,16 +119,17 @@ def case(bench: Bench) -> Findings:
     """What the figures show: every emit near the onset, and some of those further away."""
     scene = _Scene(bench)
     candidates = list(dict.fromkeys(one for rivals in RIVALS.values() for one in rivals))
-    signals = scene.signals(candidates, SLIDE, scene.incident + 3 * scene.window // 2)
-    near = np.abs(signals.tuples) <= 100 * SLIDE
-    far = np.arange(len(near)) % bench.size.of(quick=5, full=40) == 0
-    columns = {"tuples": signals.tuples, "near": near, "far": far, "average": signals.average}
-    for signal, values in signals.by_name.items():
-        columns |= {f"{signal}: {one.label}": values[k] for k, one in enumerate(candidates)}
-    seen = np.flatnonzero((near | far) & (signals.tuples > -_BEFORE * SLIDE))
-    rows = [{name: values[at].item() for name, values in columns.items()} for at in seen]
+    emits = scene.emits(candidates, SLIDE, scene.incident + 3 * scene.window // 2)
+    tuples = emits["tuples"].to_numpy()
+    near = np.abs(tuples) <= 100 * SLIDE
+    far = np.arange(len(tuples)) % bench.size.of(quick=5, full=40) == 0
+    seen = (near | far) & (tuples > -_BEFORE * SLIDE)
+    told = emits.append_column("near", pa.array(near)).append_column("far", pa.array(far))
     facts = {"window": scene.window, "slide": SLIDE, "incident": scene.incident}
-    return {"rq6_case": rows, "rq6_case_facts": [{**facts, "planted": PLANTED.label}]}
+    return {
+        "rq6_case": told.filter(seen).to_pylist(),
+        "rq6_case_facts": [{**facts, "planted": PLANTED.label}],
+    }
 
 
 def leads(rivals: str, bench: Bench) -> Findings:
@@ -143,9 +137,9 @@ def leads(rivals: str, bench: Bench) -> Findings:
     scene = _Scene(bench)
     rows: list[Row] = []
     for slide in (1, 10, SLIDE, 50):
-        signals = scene.signals(RIVALS[rivals], slide, scene.incident)
-        watched = np.flatnonzero(signals.tuples <= 0)[-_BEFORE:]
-        for found, held in _judged(signals, signals.calm()):
+        emits = scene.emits(RIVALS[rivals], slide, scene.incident)
+        watched = np.flatnonzero(emits["tuples"].to_numpy() <= 0)[-_BEFORE:]
+        for found, held in _judged(emits, _calm(emits)):
             decoy, planted = int((held[watched] > 0).sum()), int((held[watched] == 0).sum())
             before = {"before": len(watched), "decoy_led": decoy, "planted_led": planted}
             rows.append({"rivals": rivals, "slide": slide, **found, **before})
@@ -153,21 +147,18 @@ def leads(rivals: str, bench: Bench) -> Findings:
 
 
 def onsets(bench: Bench) -> Findings:
-    """The incident planted anew on calm rows elsewhere: was the one onset lucky?
-
-    Each is followed for half a window; the calm is that before the real onset.
-    """
+    """The incident planted anew on calm rows elsewhere, and followed for half a window."""
     scene = _Scene(bench)
     lead_in, after = scene.window + SLIDE, scene.window // 2
     last = scene.onset - lead_in - after - SLIDE
     places = np.linspace(0, last, bench.size.of(quick=5, full=20)).astype(int).tolist()
     rows: list[Row] = []
     for rivals, candidates in RIVALS.items():
-        calm = scene.signals(candidates, SLIDE, 0).calm()
+        calm = _calm(scene.emits(candidates, SLIDE, 0))
         for k, first in enumerate(places):
             onset = lead_in + k % SLIDE  # slides do not know where an incident begins
             table = replanted(scene.rows.slice(first, onset + after), onset)
-            signals = replay(table, candidates, scene.window, SLIDE, onset)
+            emits = replay(table, candidates, scene.window, SLIDE, onset)
             facts: Row = {"rivals": rivals, "onset": first + onset}
-            rows += [{**facts, **found} for found, _ in _judged(signals, calm)]
+            rows += [{**facts, **found} for found, _ in _judged(emits, calm)]
     return {"rq6_onsets": rows}

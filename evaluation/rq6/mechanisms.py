@@ -56,9 +56,9 @@ class Scene:
         return cls(bench.real, as_text(events), window)
 
     def _cases(self) -> list[Candidate]:
-        """For each selectivity of the paper's, the equality or two that come nearest to it.
+        """For each of the paper's selectivities the equality or two that come nearest to it.
 
-        The rare one goes along the strata, as the paper's does; unless no stratum is rare.
+        The rare one goes along the strata, as the paper's does, unless no stratum is rare.
         """
         columns = self.subject.attributes
         counts: dict[Candidate, int] = {}
@@ -67,29 +67,26 @@ class Scene:
                 rows = row.pop("count_all")
                 if rows >= _LEAST and None not in row.values():
                     counts[Candidate("", tuple(row.items()))] = rows
-        along = {one: rows for one, rows in counts.items() if one.equal[0][0] == self.stratum}
-        rare = [one for one in along if len(one.equal) == 1 and along[one] <= _RARE * self.window]
+        strata = [one for one in counts if [name for name, _ in one.equal] == [self.stratum]]
+        rare = [one for one in strata if counts[one] <= _RARE * self.window]
         found = []
         for label, wanted in _SELECTIVITIES.items():
             aim = wanted * self.window
-            nearest = min(
-                rare if rare and label == "rare" else counts,
-                key=lambda one: (abs(log(counts[one] / aim)), len(one.equal), one.condition),
-            )
+            pool = rare if rare and label == "rare" else counts
+            off = {one: abs(log(counts[one] / aim)) for one in pool}
+            nearest = min(off, key=lambda one: (off[one], len(one.equal), one.condition))
             found.append(Candidate(label, nearest.equal))
         return found
 
     def filled(self, mechanism: str, seed: int = 0) -> ids.Engine:
         """An engine with the window inside that answers by this alone, or by ``nothing``."""
-        columns = self.subject.attributes if mechanism == "index assisted" else ()
+        index = self.subject.attributes if mechanism == "index assisted" else ()
         strata = self.stratum if mechanism == "stratified sample" else ()
         size = max(1, SAMPLE // self.strata) if strata else SAMPLE
         sampling = ids.Sampling(size, strata, seed=seed) if "sample" in mechanism else None
         retain = mechanism in ("brute force scan", "index assisted")
-        window = ids.CountWindow(self.window)
-        made = ids.Engine(
-            window, self.subject.value, retain=retain, index=columns, sampling=sampling
-        )
+        window, value = ids.CountWindow(self.window), self.subject.value
+        made = ids.Engine(window, value, retain=retain, index=index, sampling=sampling)
         known = []
         if mechanism == "registered":
             known = [one.condition for one in self.asked]
@@ -161,9 +158,8 @@ def maintenance(bench: Bench) -> Findings:
         pairs = zip(spent[name].samples, spent[beside].samples, strict=True)
         extra = Repeated.of((mine - its) / moved for mine, its in pairs)
         about: Row = {"mechanism": name, "slide": _SLIDE, "beside": beside}
-        rows.append(
-            {**scene.facts, **about, "whole": spent[name].scaled(1 / moved), "extra": extra}
-        )
+        whole = spent[name].scaled(1 / moved)
+        rows.append({**scene.facts, **about, "whole": whole, "extra": extra})
     return {"rq6_mechanisms_maintenance": rows}
 
 

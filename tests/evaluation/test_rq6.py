@@ -70,17 +70,20 @@ def test_the_replay_says_what_enumerating_every_window_says(rivals: str) -> None
         members = [np.flatnonzero(one.mask(now)).tolist() for one in candidates]
         return np.array([float(attribution(game, y, some)) for some in members])
 
-    signals = replay(rows, candidates, window=8, slide=2, onset=12)
-    assert signals.tuples.tolist() == [-4, -2, 0, 2, 4, 6, 8]
+    emits = replay(rows, candidates, window=8, slide=2, onset=12)
+    assert emits["tuples"].to_pylist() == [-4, -2, 0, 2, 4, 6, 8]
+    lift, delta = (
+        np.stack([emits[f"{signal}: {one.label}"] for one in candidates]) for signal in SIGNALS
+    )
     for at, first in enumerate(range(0, 13, 2)):
         now = rows.slice(first, 8)
         mean = now["latency"].to_numpy().mean()
-        assert signals.average[at] == pytest.approx(mean)
+        assert emits["average"][at].as_py() == pytest.approx(mean)
         lifts = exact("AVG", first) - [one.mask(now).sum() / 8 * mean for one in candidates]
-        assert signals.by_name["AVG lift"][:, at] == pytest.approx(lifts)
+        assert lift[:, at] == pytest.approx(lifts)
         if at:
             change = exact("VAR_POP", first) - exact("VAR_POP", first - 2)
-            assert signals.by_name["ΔΦ of VAR"][:, at] == pytest.approx(change)
+            assert delta[:, at] == pytest.approx(change)
 
 
 def test_an_incident_planted_anew_slows_the_planted_rows_after_the_onset_alone() -> None:

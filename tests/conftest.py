@@ -36,6 +36,7 @@ DATA = ROOT / "tests" / "data"
 CASES = 110  # in the golden file
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is left to the slow set, and keep the tests of Spark's one session together."""
     for item in items:

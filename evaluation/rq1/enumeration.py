@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -65,9 +65,9 @@ def compared(window: Window) -> Iterator[Row]:
         for m in range(n + 1):
             share = Fraction(m, n or 1) * whole
             lift = sum((phi[row] for row in order[:m]), Fraction(0)) - share
-            absolute, relative, units = off(given[game, m], share, lift, whole)
-            errors = {"abs_err": absolute, "rel_err": relative, "units": units}
-            yield {"game": game, "kind": window.kind, "cases": True, **errors}
+            errors = off(given[game, m], share, lift, whole)
+            named = zip(("abs_err", "rel_err", "units"), errors, strict=True)
+            yield {"game": game, "kind": window.kind, "cases": True, **dict(named)}
 
 
 def answers(window: Window) -> dict[tuple[str, int], float]:
@@ -87,9 +87,7 @@ def answers(window: Window) -> dict[tuple[str, int], float]:
     return {(g, m): engine.attribute(g, f"p{m}").value for g in GAMES for m in range(n + 1)}
 
 
-def off(
-    given: float, share: Fraction, lift: Fraction, whole: Fraction
-) -> tuple[float, float, float]:
+def off(given: float, share: Fraction, lift: Fraction, whole: Fraction) -> tuple[float, ...]:
     """How far an answer is from its exact parts.
 
     In its own unit; relative to the exact value, or where that is 0, to the aggregate; and in
@@ -101,13 +99,14 @@ def off(
     return float(error), float(relative), float(error / (unit or 1))
 
 
-def worst(rows: Iterable[Row], *by: str) -> list[dict[str, Any]]:
+def worst(rows: Iterable[Mapping[str, Any]], *by: str) -> list[dict[str, Any]]:
     """A row for each group: the largest of a number, how many times of what is true or false."""
     groups: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         group = groups.setdefault(tuple(row[name] for name in by), {})
         for name, value in row.items():
-            counted = isinstance(value, bool)
-            found: Any = group.get(name, 0 if counted else value)
-            group[name] = found + value if counted else max(found, value)
+            if isinstance(value, bool):
+                group[name] = group.get(name, 0) + value
+            else:
+                group[name] = max(value, group.get(name, value))
     return list(groups.values())

@@ -6,13 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,17 +36,12 @@ Answers = dict[tuple[str, str], float]  # an attribution by game and predicate
 
 @dataclass(frozen=True)
 class Watched:
-    """Rows of a workload, four predicates of them, and on which rows each that is asked holds."""
+    """Rows of a workload, four predicates of them, and the truth about every window."""
 
     rows: pa.Table
     value: str
     conditions: Mapping[str, str]
-    holds: Mapping[str, npt.NDArray[np.bool_]]
-
-    @cached_property
-    def truth(self) -> Stretches:
-        """Every window's attributions without a rounding."""
-        return Stretches(self.rows[self.value].to_numpy(), self.holds)
+    truth: Stretches
 
     def engine(self, window: int = WINDOW) -> ids.Engine:
         """An engine without rows that has the four registered."""
@@ -81,9 +74,10 @@ def watched(bench: Bench, subject: Subject, rows: int) -> Watched:
     ]
     p1, p2, p3, p4 = (where(plain(table[column]), value) for column, value in pairs)
     known = pc.is_valid(table[subject.attributes[-1]]).to_numpy()
-    holds = zip(ASKED, (p1, p2, p3, p4, p1 & p3, p2 | (known & ~p4)), strict=True)
+    holds = dict(zip(ASKED, (p1, p2, p3, p4, p1 & p3, p2 | (known & ~p4)), strict=True))
+    truth = Stretches(table[subject.value].to_numpy(), holds)
     conditions = {name: equality(*pair) for name, pair in zip(NAMES, pairs, strict=True)}
-    return Watched(table, subject.value, conditions, dict(holds))
+    return Watched(table, subject.value, conditions, truth)
 
 
 def ask(engine: ids.Engine, games: tuple[str, ...], predicates: tuple[str, ...]) -> Answers:
@@ -99,7 +93,10 @@ def slides(bench: Bench, subject: Subject) -> Findings:
     rows: list[Row] = []
     step = count // bench.size.of(quick=25, full=120)
     half, due, checks = 0, WINDOW, 0
-    for first, last in batches(bench, count):
+    # single rows, small batches and large ones, in a random order
+    sizes = bench.rng("rq1-batches").choice((1, 1, 2, 5, 10, 50, 100, 200), count)
+    ends = WINDOW + np.minimum(np.cumsum(sizes), count)
+    for first, last in pairwise((WINDOW, *np.unique(ends).tolist())):
         engine.ingest(watch.rows.slice(first, last - first))
         if last >= due or last == WINDOW + count:
             rows += checked(watch, engine, last)
@@ -118,15 +115,6 @@ def slides(bench: Bench, subject: Subject) -> Findings:
     }
     deltas = [{**facts, **row} for row in worst(rows, "game")]
     return {"rq1_deltas": deltas, "rq1_restored": [{**facts, **survived}]}
-
-
-def batches(bench: Bench, count: int) -> Iterator[tuple[int, int]]:
-    """From row to row: single rows, small batches and large ones, in a random order."""
-    rng, first, end = bench.rng("rq1-batches"), WINDOW, WINDOW + count
-    while first < end:
-        last = min(first + int(rng.choice((1, 1, 2, 5, 10, 50, 100, 200))), end)
-        yield first, last
-        first = last
 
 
 def checked(watch: Watched, engine: ids.Engine, last: int) -> Iterator[Row]:

@@ -38,6 +38,10 @@ class Method(NamedTuple):
     solve: Solve
 
 
+def _counted(game: GroupGame, _budget: int, _seed: int) -> Floats:
+    return game.shapley()
+
+
 _WALKS: dict[str, Solve] = {
     "plain Python": partial(estimators.permutation, walk=estimators.plain),
     "NumPy": partial(estimators.permutation, walk=estimators.vectorised),
@@ -58,12 +62,7 @@ _CONTENDERS = (  # the paper's, with its budgets, and the libraries'
 
 
 class Stage:
-    """The ``n`` rows before the onset as every contender finds them, and what IDS says of them.
-
-    y        float64[n]      the measure
-    masks    bool[n] each    on which rows each predicate holds
-    atom     int64[n]        each row's atom: region × premium or not × checkout or not
-    """
+    """The ``n`` rows before the onset as every contender finds them, and what IDS says of them."""
 
     def __init__(self, bench: Bench, n: int, aggregate: Aggregate) -> None:
         subject = SUBJECTS["synthetic"]
@@ -75,7 +74,7 @@ class Stage:
         self.masks = [predicate.mask(self.rows) for predicate in _PREDICATES]
         region = [Candidate("", (("region", name),)).mask(self.rows) for name in REGIONS]
         premium = Candidate("", (("tier", "premium"),)).mask(self.rows)
-        self.atom = 4 * np.argmax(region, axis=0) + 2 * premium + self.masks[-1]
+        self.atom = 4 * np.argmax(region, axis=0) + 2 * premium + self.masks[-1]  # of each row
         self._atoms = [np.unique(self.atom[mask]) for mask in self.masks]  # of each predicate
         self.tuples = GroupGame.of_tuples(aggregate, self.y)
         made = ids.Engine(window=ids.CountWindow(n), value=subject.value)
@@ -105,11 +104,8 @@ class Stage:
     @cached_property
     def estimands(self) -> dict[str, list[float]]:
         """What each kind of method is after, predicate by predicate; all exact."""
-        counting = [
-            Method("", kind, 0, lambda game, *_: game.shapley()) for kind in ("two", "atoms")
-        ]
-        two, atoms = (self.answer(method, 0) for method in counting)
-        return {"tuples": self.exact, "two": two, "atoms": atoms}
+        two, atoms = (Method("", kind, 0, _counted) for kind in ("two", "atoms"))
+        return {"tuples": self.exact, "two": self.answer(two, 0), "atoms": self.answer(atoms, 0)}
 
 
 def relative_error(found: Sequence[Sequence[float]], exact: Sequence[float]) -> float:

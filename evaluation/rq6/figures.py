@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from evaluation.drawing import OURS, STYLES, canvas, label_lines
 from evaluation.rq6.candidates import RIVALS
 from evaluation.rq6.incident import SIGNALS, SLIDE
 from evaluation.tables import Tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _GAMES = {"tuples": "rows play", "two": "P and the rest play", "atoms": "16 atoms play"}
 _PLANTED: dict[str, Any] = {"color": OURS, "linewidth": 1.8, "zorder": 3}
@@ -20,7 +19,6 @@ _DECOYS = [
     {"color": color, "linestyle": dash, "linewidth": 1.0}
     for color, dash in (("#444444", "--"), ("#6b6b6b", "-."), ("#767676", "-"))
 ]
-_ONSET = (-600, 800)  # tuples from it that are drawn
 
 
 def _cost(tables: Tables) -> Figure:
@@ -52,9 +50,8 @@ def _cost(tables: Tables) -> Figure:
 
 def _case(tables: Tables, *, onset: bool) -> Figure:
     """Siblings on the left, parents on the right; AVG, its lift, and the variance's changes."""
-    first, last = _ONSET if onset else (-float("inf"), float("inf"))
     rows = tables.where("rq6_case", **{"near" if onset else "far": True})
-    rows = [row for row in rows if first <= row["tuples"] <= last]
+    rows = [row for row in rows if not onset or -600 <= row["tuples"] <= 800]
     x = [row["tuples"] for row in rows]
     leads = {
         (row["rivals"], row["signal"]): row["led_after"]
@@ -72,7 +69,7 @@ def _case(tables: Tables, *, onset: bool) -> Figure:
                     axes.plot(x, y, **style)
                     ends.append((x[-1], y[-1], candidate.label, style["color"]))
             led = leads[rivals, signal]
-            if onset and led is not None and led <= last:
+            if onset and led is not None and led <= x[-1]:
                 axes.axvline(led, color="black", linewidth=0.9, linestyle=(0, (3, 2)))
                 at: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
                 text = f"leads: {led} tuples"

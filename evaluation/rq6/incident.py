@@ -125,11 +125,9 @@ def case(bench: Bench) -> Findings:
     far = np.arange(len(tuples)) % bench.size.of(quick=5, full=40) == 0
     seen = (near | far) & (tuples > -_BEFORE * SLIDE)
     told = emits.append_column("near", pa.array(near)).append_column("far", pa.array(far))
+    rows: list[Row] = told.filter(seen).to_pylist()
     facts = {"window": scene.window, "slide": SLIDE, "incident": scene.incident}
-    return {
-        "rq6_case": told.filter(seen).to_pylist(),
-        "rq6_case_facts": [{**facts, "planted": PLANTED.label}],
-    }
+    return {"rq6_case": rows, "rq6_case_facts": [{**facts, "planted": PLANTED.label}]}
 
 
 def leads(rivals: str, bench: Bench) -> Findings:

@@ -31,8 +31,6 @@ MECHANISMS = {
 """Each with the engine that has all it has but its own state, and what of its memory is its own."""
 
 _SELECTIVITIES = {"rare": 0.00002, "some": 0.02515, "most": 0.62731}  # the paper's
-_LEAST = 3  # rows: fewer tell nothing
-_RARE = 1e-3  # of the rows, at most
 _SLIDE = 1_000  # rows of a slide where maintenance is timed
 
 
@@ -65,10 +63,10 @@ class Scene:
         for names in [*((column,) for column in columns), *combinations(columns, 2)]:
             for row in self.first.group_by(names).aggregate([([], "count_all")]).to_pylist():
                 rows = row.pop("count_all")
-                if rows >= _LEAST and None not in row.values():
+                if rows >= 3 and None not in row.values():  # fewer tell nothing
                     counts[Candidate("", tuple(row.items()))] = rows
         strata = [one for one in counts if [name for name, _ in one.equal] == [self.stratum]]
-        rare = [one for one in strata if counts[one] <= _RARE * self.window]
+        rare = [one for one in strata if counts[one] <= 1e-3 * self.window]
         found = []
         for label, wanted in _SELECTIVITIES.items():
             aim = wanted * self.window

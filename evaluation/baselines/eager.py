@@ -1,8 +1,4 @@
-"""Eager domination: the sample's candidates with a count each of newer rows above it.
-
-An arrival is compared with every candidate; one that has been passed ``size`` times is deleted at
-once. Order plays no part, so the last candidate takes a deleted one's place.
-"""
+"""Eager domination: a sample's candidates, each deleted once ``size`` newer rows are above it."""
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator"
 from __future__ import annotations

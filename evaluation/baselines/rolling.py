@@ -27,6 +27,12 @@ def _factors(window: int) -> npt.NDArray[np.float64]:
     return np.concatenate([np.ones(2), np.cumsum(1.0 / before) / before])
 
 
+def _answers(k: int, n: Any, mean: Any, factor: Any, m: Any, total: Any) -> dict[str, Any]:
+    """The k-th region's, of arrays or of expressions."""
+    share, lift = m / n * mean, factor * (total - m * mean)
+    return {f"value_{k}": share + lift, f"value_{k}_share": share, f"value_{k}_lift": lift}
+
+
 def by_pandas(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
     """One rolling sum a moment, 1 + 2K in all; the formula on NumPy arrays."""
     frame = table.select(["region", "latency"]).to_pandas()
@@ -41,8 +47,7 @@ def by_pandas(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
     for k, name in enumerate(regions):
         inside = region.codes.to_numpy() == region.categories.get_loc(name)
         m, total = rolled(inside.astype(np.float64)), rolled(np.where(inside, latency, 0.0))
-        share, lift = m / n * mean, factor * (total - m * mean)
-        out |= {f"value_{k}": share + lift, f"value_{k}_share": share, f"value_{k}_lift": lift}
+        out |= _answers(k, n, mean, factor, m, total)
     return out
 
 
@@ -59,11 +64,10 @@ def by_polars(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
     sums = {"total": latency}
     answers: dict[str, pl.Expr] = {}
     for k, name in enumerate(regions):
-        inside, m = pl.col("region") == name, pl.col(f"m_{k}")
+        inside = pl.col("region") == name
         sums[f"m_{k}"] = inside.cast(pl.UInt32)
         sums[f"A_{k}"] = pl.when(inside).then(latency).otherwise(0.0)
-        share, lift = m / n * mean, factor * (pl.col(f"A_{k}") - m * mean)
-        answers |= {f"value_{k}": share + lift, f"value_{k}_share": share, f"value_{k}_lift": lift}
+        answers |= _answers(k, n, mean, factor, pl.col(f"m_{k}"), pl.col(f"A_{k}"))
     plan = frame.lazy().select(
         pl.lit(pl.Series("n", rows)),
         pl.lit(pl.Series("factor", _factors(window)[rows])),

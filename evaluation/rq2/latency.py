@@ -1,15 +1,14 @@
 """What a question to a running engine costs: p50 and p99, through the Python API.
 
-Three readings. *Computed anew*: the question is asked again and again, the answer forgotten each
-time. *After a slide*: each question follows a row that came, so the caches hold the slide's data.
-*Remembered*: the window stands still, and the engine knows the answer. The predicates asked about
-are the first, the one in the middle and the last of K. Beside them the bare closed form as a Python
-function of six floats, which knows no engine at all, and the union of ten predicates that overlap.
+*Computed anew*: asked again and again, the answer forgotten each time. *After a slide*: each
+question follows a row that came, whose data the caches hold. *Remembered*: the window stands still,
+and the engine knows the answer. Beside them the bare closed form, which knows no engine at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import cycle
 from math import log
@@ -23,11 +22,10 @@ from evaluation.bench import Bench
 from evaluation.engines import equality, registered
 from evaluation.repeated import Percentiles, Repeated, in_a_row
 from evaluation.rq2.throughput import PREDICATES
-from evaluation.step import SUBJECTS, Findings
+from evaluation.step import SUBJECTS, Findings, Row
 
 READINGS = ("computed anew", "after a slide", "remembered")
 _WINDOW = 10_000
-_OVERLAPPING = 10
 _SIX = (1e4, 5e5, 3e7, 1250.0, 7e4, 4e6)  # N, A, B, m, A_P, B_P
 
 
@@ -45,33 +43,24 @@ def work(bench: Bench) -> Findings:
     """All questions take turns, repetition by repetition."""
     times = bench.size.of(quick=150, full=1_000)
     table = bench.events(SUBJECTS["synthetic"], _WINDOW + times)
-    asked = [one for count in PREDICATES for one in _asked(table, count)]
+    asked = [one for count in PREDICATES for one in _registered(table, count)]
     asked.append(_overlapping(table, bench.rng("overlapping")))
-    spent: dict[tuple[str, int], list[Percentiles]] = {}
+    spent: dict[tuple[str, int], list[Percentiles]] = defaultdict(list)
     for repetition in range(bench.size.repetitions):
         for at, one in enumerate(asked):
             forget = one.engine._questions.slid  # as a slide has it, without the slide
-            for reading, found in (
-                ("after a slide", in_a_row(one.ask, times, one.slide)),
-                ("computed anew", in_a_row(one.ask, 10 * times, forget)),
-                ("remembered", in_a_row(one.ask, 10 * times)),
-            ):
-                spent.setdefault((reading, at), []).append(found)
+            spent["after a slide", at].append(in_a_row(one.ask, times, one.slide))
+            spent["computed anew", at].append(in_a_row(one.ask, 10 * times, forget))
+            spent["remembered", at].append(in_a_row(one.ask, 10 * times))
         bench.said((repetition + 1) / bench.size.repetitions)
-    return {
-        "rq2_latency": [
-            {
-                "predicates": one.predicates,
-                "live": one.engine.atoms,
-                "path": one.path,
-                "reading": reading,
-                "p50": Repeated.of(p.p50 for p in spent[reading, at]),
-                "p99": Repeated.of(p.p99 for p in spent[reading, at]),
-            }
-            for reading in READINGS
-            for at, one in enumerate(asked)
-        ]
-    }
+    found: list[Row] = [
+        {"predicates": one.predicates, "live": one.engine.atoms, "path": one.path,
+         "reading": reading, "p50": Repeated.of(each.p50 for each in spent[reading, at]),
+         "p99": Repeated.of(each.p99 for each in spent[reading, at])}
+        for reading in READINGS
+        for at, one in enumerate(asked)
+    ]  # fmt: skip
+    return {"rq2_latency": found}
 
 
 def bare(n: float, a: float, _b: float, m: float, a_p: float, _b_p: float) -> tuple[float, ...]:
@@ -84,13 +73,13 @@ def bare(n: float, a: float, _b: float, m: float, a_p: float, _b_p: float) -> tu
     return share + lift, share, lift
 
 
-def _asked(table: pa.Table, count: int) -> Iterator[_Asked]:
-    """Both paths, about predicates all over K; where K is four, also the bare function."""
+def _registered(table: pa.Table, count: int) -> Iterator[_Asked]:
+    """Both paths: of the first, the middle and the last of K, and each with a neighbour."""
     conditions = {f"p{k}": equality(*test) for k, test in enumerate(PREDICATES[count])}
     engine, slide = _engine(conditions, table.drop(["event_time"]))
-    places = {0: "", count // 2: ", in the middle of K", count - 1: ", the last of K"}
-    for k, place in places.items() if count > 1 else [(0, "")]:
-        either = f"p{k - 1 if k else 1} OR p{k}" if count > 1 else "NOT p0"
+    places = {count - 1: ", the last of K", count // 2: ", in the middle of K", 0: ""}
+    for k, place in places.items():
+        either = f"p{abs(k - 1)} OR p{k}" if count > 1 else "NOT p0"
         for path, question in (("marginal", f"p{k}"), ("compositional", either)):
             if (by := engine.attribute("AVG", question).mechanism) != path:
                 raise AssertionError(f"{question} is answered by {by}, not {path}")
@@ -102,14 +91,16 @@ def _asked(table: pa.Table, count: int) -> Iterator[_Asked]:
 
 def _overlapping(table: pa.Table, rng: np.random.Generator) -> _Asked:
     """The union of ten Boolean columns, each true of half of the rows: all 2¹⁰ atoms live."""
-    drawn = {f"b{k}": rng.random(table.num_rows) < 0.5 for k in range(_OVERLAPPING)}
-    events = pa.table({**drawn, "latency": table["latency"]})
-    engine, slide = _engine({f"p{k}": f"b{k}" for k in range(_OVERLAPPING)}, events)
-    ask = partial(engine.attribute, "AVG", " OR ".join(f"p{k}" for k in range(_OVERLAPPING)))
-    return _Asked(_OVERLAPPING, "union of all K, overlapping", engine, slide, ask)
+    columns = {f"b{k}": rng.random(table.num_rows) < 0.5 for k in range(10)}
+    conditions = {f"p{name}": name for name in columns}
+    engine, slide = _engine(conditions, pa.table({**columns, "latency": table["latency"]}))
+    ask = partial(engine.attribute, "AVG", " OR ".join(conditions))
+    return _Asked(len(columns), "union of all K, overlapping", engine, slide, ask)
 
 
-def _engine(conditions: dict[str, str], events: pa.Table) -> tuple[ids.Engine, Callable[[], None]]:
+def _engine(
+    conditions: Mapping[str, str], events: pa.Table
+) -> tuple[ids.Engine, Callable[[], None]]:
     """An engine with a full window, and what slides it by the next row, over and over."""
     engine = registered(ids.Engine(ids.CountWindow(_WINDOW), "latency"), conditions)
     engine.ingest(events.slice(0, _WINDOW))

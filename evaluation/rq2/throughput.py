@@ -1,4 +1,4 @@
-"""A window of summaries that slides over a stream, and two compiled ways to have them every time.
+"""A window of summaries that slides over a stream, and two compiled ways to have them each time.
 
 *Incremental*: the rows that left are subtracted and those that came are added. *Per-window scan*:
 all rows inside are added up afresh. Both leave the same integers in the same table. It has a row
@@ -10,9 +10,8 @@ and one for the window, which are sums of atoms.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,6 @@ from ids.kernels.compiling import compiled
 from ids.kernels.digits import accumulate
 from ids.kernels.scatter import add_summary
 from ids.model.expression import Column, Comparison, Literal
-from ids.model.scale import Scale
 from ids.predicates.refinement import Refinement
 from ids.source import open_table
 from ids.state.scaling import cut_column, fit_column
@@ -37,7 +35,6 @@ Test = tuple[str, str]
 
 ATOMS = "atoms"
 EVERYTHING = "atoms, marginals, window"
-_STEPS = (1, 10, 100)
 _GAMES = {"AVG": 1, "VAR": 2}  # the degree of the moments that a game needs: (m, A) or (m, A, B)
 
 
@@ -64,17 +61,16 @@ def work(window: int, bench: Bench) -> Findings:
     tuples = bench.size.of(quick=400_000, full=1_000_000)
     # A scan costs as much at every slide: a few of them tell what all would take.
     most = bench.size.of(quick=1_000_000, full=4_000_000) // window
-    stream = Stream(bench.events(SUBJECTS["synthetic"], window + tuples), "latency")
+    events = bench.events(SUBJECTS["synthetic"], window + tuples)
     rows: list[Row] = []
     settings = list(product(PREDICATES, _GAMES))
     for done, (count, game) in enumerate(settings):
-        prepared = stream.prepared(PREDICATES[count], _GAMES[game])
+        prepared = Prepared(events, PREDICATES[count], _GAMES[game])
         about: Row = {"predicates": count, "live": prepared.refinement.atoms, "game": game}
-        for kept, step in product((ATOMS, EVERYTHING), _STEPS):
+        for kept, step in product((ATOMS, EVERYTHING), (1, 10, 100)):
             slides = tuples // step
-            maintained = Maintained(prepared, window, step, kept)
-            scans = max(2, min(most, slides))
-            rows.append({**about, **cell(maintained, slides, scans, bench.size.repetitions)})
+            both = Maintained(prepared, window, step, kept), slides, max(2, min(most, slides))
+            rows.append({**about, **cell(*both, bench.size.repetitions)})
         bench.said((done + 1) / len(settings))
     return {"rq2_throughput": rows}
 
@@ -86,71 +82,37 @@ def cell(maintained: Maintained, slides: int, scans: int, repetitions: int) -> d
         raise AssertionError(f"slides and scan disagree: {maintained.window}, {maintained.step}")
     took = in_turns({"ids": incremental, "scan": scan}, repetitions)
     ids, scanned = took["ids"], took["scan"]
+    _, window, step, kept = maintained
     return {
-        "window": maintained.window,
-        "step": maintained.step,
-        "kept": maintained.kept,
-        "slides": slides,
-        "scans": scans,
-        "ids_tuples_s": ids.rate(slides * maintained.step),
-        "scan_tuples_s": scanned.rate(scans * maintained.step),
-        "ids_slides_s": ids.rate(slides),
-        "scan_slides_s": scanned.rate(scans),
+        "window": window, "step": step, "kept": kept, "slides": slides, "scans": scans,
+        "ids_tuples_s": ids.rate(slides * step), "scan_tuples_s": scanned.rate(scans * step),
+        "ids_slides_s": ids.rate(slides), "scan_slides_s": scanned.rate(scans),
         "speedup": scanned.scaled(1 / scans).over(ids.scaled(1 / slides)),
-    }
+    }  # fmt: skip
 
 
-class Prepared(NamedTuple):
+class Prepared:
     """What the slide loop reads, found once for each row as in the engine.
 
-    atoms   uint32[n]    each row's atom
-    digits  int64[n, D]  each row's value, cut
-    scale   how values are cut, and what is kept: degree 1 is (m, A), 2 is (m, A, B)
+    atoms   uint32[n]       each row's atom
+    digits  int64[n, D]     each row's value, cut
+    scale   how values are cut to keep every bit, and what of them: (m, A) or (m, A, B)
+    holds   bool[live, K]   which predicates hold on which atom
     """
 
-    refinement: Refinement
-    atoms: npt.NDArray[np.uint32]
-    digits: Words
-    scale: Scale
-
-    @property
-    def holds(self) -> npt.NDArray[np.bool_]:
-        """bool[live atoms, K]: which predicates hold on which atom."""
-        return self.refinement.holds(np.arange(self.refinement.atoms))
-
-    @property
-    def centre(self) -> Words:
-        """Nothing is subtracted: no power above the second is kept."""
-        return np.zeros(self.scale.digits, np.int64)
-
-
-class Stream:
-    """The columns of an Arrow table, and the measure ``value``."""
-
-    def __init__(self, table: pa.Table, value: str) -> None:
-        self.table = open_table(table, "events").read(table.column_names)
-        self.value: npt.NDArray[np.float64] = table[value].to_numpy()
-
-    def prepared(self, tests: list[Test], degree: int = 2) -> Prepared:
-        """Atoms and digits of all rows, on a scale that holds every bit of every value."""
-        refinement = Refinement([Comparison("=", Column(c), Literal(v)) for c, v in tests])
-        magnitudes = np.abs(self.value)
-        extremes = float(magnitudes.max()), float(magnitudes[magnitudes > 0].min())
-        scale = fit_column(self.value, *extremes, degree)
+    def __init__(self, events: pa.Table, tests: list[Test], degree: int = 2) -> None:
+        self.table = open_table(events, "events").read(events.column_names)
+        self.value: npt.NDArray[np.float64] = events["latency"].to_numpy()
+        self.refinement = Refinement([Comparison("=", Column(c), Literal(v)) for c, v in tests])
+        self.atoms = self.refinement.assign(self.table)
+        self.holds = self.refinement.holds(np.arange(self.refinement.atoms))
+        scale = fit_column(self.value, self.value.max(), self.value.min(), degree)
         assert scale is not None
-        digits = cut_column(self.value, scale)
-        return Prepared(refinement, refinement.assign(self.table), digits, scale)
+        self.scale, self.digits = scale, cut_column(self.value, scale)
+        self.centre = np.zeros(scale.digits, np.int64)  # no power above the second is kept
 
 
-class _Beyond(NamedTuple):
-    """The rows that an atom is part of beside its own: from ``starts[atom]`` on, to the next."""
-
-    starts: Words
-    rows: Words
-
-
-@dataclass(frozen=True)
-class Maintained:
+class Maintained(NamedTuple):
     """A window of ``window`` rows that slides ``step`` rows at a time over a prepared stream.
 
     kept  ``ATOMS``, or ``EVERYTHING`` that Algorithm 1 keeps
@@ -166,16 +128,8 @@ class Maintained:
 
         Many rows at once are summed by atom before marginals and the window are touched.
         """
-        first, given = self.scan(0)(), self._given(0, slides)
-        merged = self.kept == EVERYTHING and self.step > 1
-        table = first.copy()
-
-        def work() -> Words:
-            table[:] = first
-            (_merged if merged else _by_row)(table, *given)
-            return table
-
-        return work
+        kernel = _merged if self.kept == EVERYTHING and self.step > 1 else _by_row
+        return self._work(kernel, self.scan(0)(), 0, slides)
 
     def scan(self, slides: int, before: int = 0) -> Callable[[], Words]:
         """The windows of the same slides from number ``before`` + 1 on, each scanned whole.
@@ -185,26 +139,25 @@ class Maintained:
         live, count = self.prepared.holds.shape
         rows = live + count + 1 if self.kept == EVERYTHING else live
         table = np.zeros((rows, self.prepared.scale.words), np.int64)
-        given = self._given((before + bool(slides)) * self.step, max(1, slides))
+        return self._work(_scanned, table, (before + bool(slides)) * self.step, max(1, slides))
+
+    def _work(self, kernel: Any, start: Words, first: int, slides: int) -> Callable[[], Words]:
+        """The kernel over the stream from row ``first`` on, upon a table that begins as given."""
+        read, beyond = self.prepared, None
+        if self.kept == EVERYTHING:  # an atom's rows in the table are rows[starts[a]:starts[a+1]]
+            live, count = read.holds.shape
+            found = [[*(live + np.flatnonzero(held)), live + count] for held in read.holds]
+            starts = np.cumsum([0, *map(len, found)]).astype(np.int64)
+            beyond = starts, np.concatenate(found).astype(np.int64)
+        stream = beyond, read.atoms[first:], read.digits[first:]
+        moves = self.window, self.step, slides, read.centre, read.scale.layout
 
         def work() -> Words:
-            _scanned(table, *given)
+            table = start.copy()
+            kernel(table, *stream, *moves)
             return table
 
         return work
-
-    def _given(self, first: int, slides: int) -> tuple[object, ...]:
-        """What every kernel is given beside its table, from row ``first`` of the stream on."""
-        _, atoms, digits, scale = self.prepared
-        beyond = self._beyond() if self.kept == EVERYTHING else None
-        moves = self.window, self.step, slides
-        return beyond, atoms[first:], digits[first:], *moves, self.prepared.centre, scale.layout
-
-    def _beyond(self) -> _Beyond:
-        live, count = self.prepared.holds.shape
-        found = [[*(live + np.flatnonzero(held)), live + count] for held in self.prepared.holds]
-        starts = np.cumsum([0, *map(len, found)]).astype(np.int64)
-        return _Beyond(starts, np.concatenate(found).astype(np.int64))
 
 
 # A row's sign is a constant wherever this is called: the loop is compiled for each sign.
@@ -216,9 +169,9 @@ def _add(table, beyond, atom, digits, first, step, centre, scratch, layout, sign
         a = np.uint64(atom[i])
         accumulate(table, a, digits[i], centre, scratch, layout, sign)
         if beyond is not None:
-            for p in range(np.uint64(beyond.starts[a]), np.uint64(beyond.starts[a + np.uint64(1)])):
-                row = np.uint64(beyond.rows[p])
-                accumulate(table, row, digits[i], centre, scratch, layout, sign)
+            starts, rows = beyond
+            for p in range(np.uint64(starts[a]), np.uint64(starts[a + np.uint64(1)])):
+                accumulate(table, np.uint64(rows[p]), digits[i], centre, scratch, layout, sign)
 
 
 @compiled()
@@ -235,7 +188,8 @@ def _by_row(table, beyond, atom, digits, window, step, slides, centre, layout):
 def _merged(table, beyond, atom, digits, window, step, slides, centre, layout):
     """The rows of a slide go to a delta by atom, as in the engine, and that goes to the table."""
     scratch = np.zeros_like(centre)
-    live = len(beyond.starts) - 1
+    starts, rows = beyond
+    live = len(starts) - 1
     delta = np.zeros((live, table.shape[1]), np.int64)
     touched = np.zeros(live, np.bool_)
     for t in range(slides):
@@ -248,8 +202,8 @@ def _merged(table, beyond, atom, digits, window, step, slides, centre, layout):
         for a in range(live):
             if touched[a]:
                 add_summary(table[a], delta[a], layout)
-                for p in range(beyond.starts[a], beyond.starts[a + 1]):
-                    add_summary(table[beyond.rows[p]], delta[a], layout)
+                for p in range(starts[a], starts[a + 1]):
+                    add_summary(table[rows[p]], delta[a], layout)
                 delta[a] = 0
                 touched[a] = False
 
@@ -266,8 +220,9 @@ def _scanned(table, beyond, atom, digits, window, step, windows, centre, layout)
         table[:] = 0
         _add(table, None, atom, digits, t * step, window, centre, scratch, layout, 1)
         if beyond is not None:
-            for a in range(len(beyond.starts) - 1):
-                for p in range(beyond.starts[a], beyond.starts[a + 1]):
-                    add_summary(table[beyond.rows[p]], table[a], layout)
+            starts, rows = beyond
+            for a in range(len(starts) - 1):
+                for p in range(starts[a], starts[a + 1]):
+                    add_summary(table[rows[p]], table[a], layout)
         found += table[0, 0] + table[0, 1]
     return found

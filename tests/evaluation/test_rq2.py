@@ -19,7 +19,7 @@ from evaluation.repeated import Repeated, in_a_row
 from evaluation.report import fill
 from evaluation.rq2 import CHAPTER, latency, throughput
 from evaluation.rq2.algorithm1 import CENTRE, LITERAL, LOOP, WHOLE, contenders
-from evaluation.rq2.throughput import ATOMS, EVERYTHING, PREDICATES, Maintained, Stream, cell
+from evaluation.rq2.throughput import ATOMS, EVERYTHING, PREDICATES, Maintained, Prepared, cell
 from evaluation.step import FULL, QUICK
 from evaluation.tables import Tables
 from ids.state.scaling import decode, grid
@@ -42,18 +42,13 @@ def events() -> pa.Table:
     return pa.table(columns | {"latency": [rng.lognormvariate(4, 0.5) for _ in range(ROWS)]})
 
 
-@pytest.fixture(scope="module")
-def stream(events: pa.Table) -> Stream:
-    return Stream(events, "latency")
-
-
 @pytest.mark.parametrize("step", [1, 10, 100])
 @pytest.mark.parametrize("predicates", [1, 4, 16])
 def test_after_any_slide_every_summary_is_that_of_a_recount(
-    events: pa.Table, stream: Stream, step: int, predicates: int
+    events: pa.Table, step: int, predicates: int
 ) -> None:
     tests, window = PREDICATES[predicates], 100
-    prepared = stream.prepared(tests)
+    prepared = Prepared(events, tests)
     number = (ROWS - window) // step
     maintained = Maintained(prepared, window, step, EVERYTHING)
     for table in (maintained.incremental(number)(), maintained.scan(1, before=number - 1)()):
@@ -74,9 +69,9 @@ def test_after_any_slide_every_summary_is_that_of_a_recount(
 @pytest.mark.parametrize("degree", [1, 2])
 @pytest.mark.parametrize("kept", [ATOMS, EVERYTHING])
 def test_the_first_of_several_scans_is_the_window_after_the_first_slide(
-    stream: Stream, kept: str, degree: int
+    events: pa.Table, kept: str, degree: int
 ) -> None:
-    prepared = stream.prepared(PREDICATES[4], degree)
+    prepared = Prepared(events, PREDICATES[4], degree)
     maintained = Maintained(prepared, 50, 10, kept)
     for number in (1, 2, 7):
         assert np.array_equal(maintained.scan(number)(), maintained.incremental(number)())
@@ -85,10 +80,10 @@ def test_the_first_of_several_scans_is_the_window_after_the_first_slide(
     assert not np.array_equal(first, maintained.scan(1)())
 
 
-def test_there_are_as_many_live_atoms_as_in_the_paper(stream: Stream) -> None:
+def test_there_are_as_many_live_atoms_as_in_the_paper(events: pa.Table) -> None:
     for count, live in {1: 2, 4: 6, 16: 12, 64: 12}.items():
         assert len(set(PREDICATES[count])) == count
-        assert stream.prepared(PREDICATES[count]).refinement.atoms == live
+        assert Prepared(events, PREDICATES[count]).refinement.atoms == live
 
 
 def test_the_predicates_that_questions_are_about_hold_on_some_rows() -> None:
@@ -99,9 +94,9 @@ def test_the_predicates_that_questions_are_about_hold_on_some_rows() -> None:
 
 
 def test_a_cell_whose_two_ways_disagree_is_refused(
-    stream: Stream, monkeypatch: pytest.MonkeyPatch
+    events: pa.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    maintained = Maintained(stream.prepared(PREDICATES[1]), 50, 10, ATOMS)
+    maintained = Maintained(Prepared(events, PREDICATES[1]), 50, 10, ATOMS)
     found = cell(maintained, 20, 4, 2)
     scanned, ids = found["scan_slides_s"], found["ids_slides_s"]
     assert isinstance(scanned, Repeated)
@@ -113,11 +108,11 @@ def test_a_cell_whose_two_ways_disagree_is_refused(
         cell(maintained, 20, 4, 2)
 
 
-def test_algorithm_1_and_the_slide_loop_end_in_the_same_atoms(stream: Stream) -> None:
-    work = contenders(stream, 100)
+def test_algorithm_1_and_the_slide_loop_end_in_the_same_atoms(events: pa.Table) -> None:
+    work = contenders(events, 100)
     loop, whole, state = (work[name]() for name in (LOOP, WHOLE, LITERAL))
     assert np.array_equal(loop, whole)
-    prepared = stream.prepared(PREDICATES[4])
+    prepared = Prepared(events, PREDICATES[4])
     unit = Fraction(2) ** grid(prepared.scale)
     for words, holds in zip(loop, prepared.holds, strict=True):
         count, (first, second) = decode(words, prepared.scale)

@@ -38,10 +38,6 @@ class Method(NamedTuple):
     solve: Solve
 
 
-def _counted(game: GroupGame, _budget: int, _seed: int) -> Floats:
-    return game.shapley()
-
-
 _WALKS: dict[str, Solve] = {
     "plain Python": partial(estimators.permutation, walk=estimators.plain),
     "NumPy": partial(estimators.permutation, walk=estimators.vectorised),
@@ -104,8 +100,9 @@ class Stage:
     @cached_property
     def estimands(self) -> dict[str, list[float]]:
         """What each kind of method is after, predicate by predicate; all exact."""
-        two, atoms = (Method("", kind, 0, _counted) for kind in ("two", "atoms"))
-        return {"tuples": self.exact, "two": self.answer(two, 0), "atoms": self.answer(atoms, 0)}
+        counted = [Method("", who, 0, lambda game, *_: game.shapley()) for who in ("two", "atoms")]
+        two, atoms = (self.answer(method, 0) for method in counted)
+        return {"tuples": self.exact, "two": two, "atoms": atoms}
 
 
 def relative_error(found: Sequence[Sequence[float]], exact: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Bench: what a step works with. The workloads, the size, a seed, a place to write."""
+"""What a step works with: the workloads, the size, a seed, a place to write, a Spark session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pyarrow.parquet
 from evaluation.records import make_directory
 from evaluation.step import SUBJECTS, Size, Subject
 from evaluation.workloads import Recipe, recipe
-from evaluation.workloads.manifest import Manifest, standing
+from evaluation.workloads.manifest import Manifest, prepare, standing
 from ids.errors import SourceError
 
 if TYPE_CHECKING:
@@ -28,16 +28,15 @@ CORES = 2  # of a step that does not ask how Spark scales
 
 
 class Library:
-    """The workloads of a run: made by Spark jobs once, found again by their manifests.
+    """The workloads of a run, kept in a directory: made once, found again by their manifests.
 
-    directory  where they are kept; runs may share one
-    trips      the TLC's trip files and, last, the zone table; without them there is no nyc, and
-               of them a quick run takes the first month
+    ``trips`` are the TLC's files and, last, the zone table. Without them there is no nyc; a quick
+    run takes the first month.
     """
 
     def __init__(self, directory: Path, size: Size, trips: tuple[Path, ...] = ()) -> None:
         self.directory, self.size = directory, size
-        self.trips = trips if size.of(quick=False, full=True) else trips[:1] + trips[-1:]
+        self.trips = size.of(quick=trips[:1] + trips[-1:], full=trips)
         self.recipe = cache(self._recipe)  # hashes the trips
 
     def missing(self, workload: str) -> str | None:
@@ -60,23 +59,17 @@ class Library:
         """The hash of what lies there: another workload, another record."""
         return Manifest.read(self.place(workload)).sha256
 
-    def prepare(
-        self, workloads: Iterable[str], begun: Callable[[str], None] = lambda _: None
-    ) -> None:
+    def prepare(self, workloads: Iterable[str], begun: Callable[[str], None]) -> None:
         """Make those that are not there yet, in one Spark session; the others are checked."""
         wanted = [name for name in workloads if self.missing(name) is None]
         if wanted:
             make_directory(self.directory)
         absent = [name for name in wanted if standing(self.recipe(name), self.place(name)) is None]
-        if not absent:
-            return
-        from evaluation.workloads.manifest import prepare
-
-        with session() as spark:
-            for name in absent:
-                begun(name)
-                files = self.trips if name == "nyc" else ()
-                prepare(spark, self.recipe(name), self.place(name), files)
+        if absent:
+            with session() as spark:
+                for name in absent:
+                    begun(name)
+                    prepare(spark, self.recipe(name), self.place(name), self.trips)
 
     def _recipe(self, workload: str) -> Recipe:
         if why := self.missing(workload):

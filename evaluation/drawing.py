@@ -47,10 +47,7 @@ def styled() -> Iterator[None]:
 def canvas(
     panels: int = 1, height: float = 2.6, *, lines: int = 1, **kwargs: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of so many panels side by side, in so many lines, given line by line.
-
-    One panel is a column of the paper wide, more are a page.
-    """
+    """Panels side by side, line by line; one is a column of the paper wide, more are a page."""
     from matplotlib.figure import Figure
 
     drawing = Figure(figsize=(3.6 if panels == 1 else 7.4, height))  # inches
@@ -70,7 +67,7 @@ def plot(
     The interval of a time may reach below zero, where a logarithmic axis has no place: there the
     band ends at half of the least sample.
     """
-    some = [y if isinstance(y, Repeated) else Repeated((y,)) for y in ys]
+    some = [y if isinstance(y, Repeated) else Repeated.of([y]) for y in ys]
     axes.plot(xs, [y.mean for y in some], **{**style, **kwargs})
     if any(y.half_width for y in some):
         low = [max(y.mean - y.half_width, y.best / 2 if y.best > 0 else -np.inf) for y in some]

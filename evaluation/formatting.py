@@ -9,14 +9,12 @@ from typing import Any
 from evaluation.repeated import Repeated
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+_BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "B": 1}
 
 
 def number(value: float, figures: int = 3) -> str:
-    """With so many figures: ``0``, ``1,234``, ``0.0123``, ``1.2×10⁻¹⁵``.
-
-    >>> number(1234.56), number(0.01234), number(3.1e-16), number(7)
-    ('1,235', '0.0123', '3.10×10⁻¹⁶', '7')
-    """
+    """With so many figures: 0, 1,235, 0.0123, 3.10×10⁻¹⁶."""
     if value == 0 or not isfinite(value):
         return f"{value:.0f}"
     place = int(f"{value:.{figures - 1}e}".partition("e")[2])  # of the rounded value: 9.999 is 10.0
@@ -27,41 +25,15 @@ def number(value: float, figures: int = 3) -> str:
 
 
 def power(value: float, figures: int = 2) -> str:
-    """Always with a power of ten: ``4.3×10⁵``."""
+    """Always with a power of ten: 4.3×10⁵."""
     if value == 0:
         return "0"
     mantissa, exponent = f"{value:.{figures - 1}e}".split("e")
     return f"{mantissa.replace('-', '−')}×10{str(int(exponent)).translate(_RAISED)}"
 
 
-def times(value: float, figures: int = 3) -> str:
-    """A ratio: ``2 ×``."""
-    return f"{number(value, figures)} ×"
-
-
-def percent(value: float, figures: int = 3) -> str:
-    """A share: ``5 %``."""
-    near = round(100 * value)
-    return f"{number(near if abs(100 * value - near) < 1e-9 else 100 * value, figures)} %"
-
-
-def duration(value: float, figures: int = 3) -> str:
-    """Seconds in the unit that fits: ``12.3 µs``."""
-    return _in_unit(value, figures, {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9})
-
-
-def bytes_(value: float, figures: int = 3) -> str:
-    """In the unit that fits: ``32 MiB``."""
-    return _in_unit(value, figures, {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "B": 1})
-
-
-def _in_unit(value: float, figures: int, units: Mapping[str, float]) -> str:
-    fits = [unit for unit in units if abs(value) >= units[unit]] or list(units)[-1:]
-    return f"{number(value / units[fits[0]], figures)} {fits[0]}"
-
-
 def interval(value: Repeated, figures: int = 3) -> str:
-    """The mean, and half its 95 % t-interval to the same place: ``4.50 ± 0.03``."""
+    """The mean, and half its 95 % t-interval to the same place: 4.50 ± 0.03."""
     mean, half = number(value.mean, figures), value.half_width
     if not half:
         return mean
@@ -71,18 +43,32 @@ def interval(value: Repeated, figures: int = 3) -> str:
     return f"{mean} ± {alike}"
 
 
+def _percent(value: float, figures: int = 3) -> str:
+    near = round(100 * value)
+    return f"{number(near if abs(100 * value - near) < 1e-9 else 100 * value, figures)} %"
+
+
+def _in_unit(units: Mapping[str, float]) -> Callable[..., str]:
+    def spelled(value: float, figures: int = 3) -> str:
+        fits = [unit for unit in units if abs(value) >= units[unit]] or list(units)[-1:]
+        return f"{number(value / units[fits[0]], figures)} {fits[0]}"
+
+    return spelled
+
+
 FORMATS: dict[str, Callable[..., str]] = {
-    "number": number, "power": power, "times": times, "percent": percent, "interval": number,
-    "duration": duration, "bytes": bytes_,
-}  # fmt: skip
+    "number": number,
+    "power": power,
+    "times": lambda value, figures=3: f"{number(value, figures)} ×",
+    "percent": _percent,
+    "interval": number,
+    "duration": _in_unit(_SECONDS),
+    "bytes": _in_unit(_BYTES),
+}
 
 
 def shown(value: Any, spec: str = "") -> str:
-    """A value in a format, which may end in how many figures it has; text stays as it is.
-
-    >>> shown(0.05, "percent"), shown(1234.5, "power3"), shown(Repeated((4.5, 4.504))), shown(None)
-    ('5 %', '1.23×10³', '4.50 ± 0.03', '–')
-    """
+    """A value in a format, which may end in how many figures it has; text stays as it is."""
     if value is None:
         return "–"
     if isinstance(value, bool):

@@ -33,23 +33,20 @@ class Edition:
 
     @property
     def figures(self) -> dict[str, str]:
-        """Every figure as SVG, by its name."""
         return {name: text for part in self.parts.values() for name, text in part.figures.items()}
 
     @property
     def csv(self) -> dict[str, str]:
-        """Every table as CSV, by its name."""
         return {name: records.csv_text(self.tables[name]) for name in self.tables.names}
+
+    @property
+    def failed(self) -> list[str]:
+        return [f"{name}: {claim}" for name, part in self.parts.items() for claim in part.failed]
 
     def keep(self, out: Path) -> None:
         """Write figures and tables; those that an earlier edition had alone are removed."""
         records.keep_all(out / "figures", ".svg", self.figures)
         records.keep_all(out / "tables", ".csv", self.csv)
-
-    @property
-    def failed(self) -> list[str]:
-        """What the text claims and the records do not bear out."""
-        return [f"{name}: {claim}" for name, part in self.parts.items() for claim in part.failed]
 
 
 def compose(chapters: Sequence[Chapter], directory: Path) -> Edition:
@@ -74,12 +71,10 @@ def compose(chapters: Sequence[Chapter], directory: Path) -> Edition:
             rows.setdefault(name, []).extend(more)
     tables = Tables(rows)
     _tell(told, tables)
-    parts, tail = dict[str, Part](), Template(text_of(HERE / "tail.md"))
-    for chapter in chapters:
-        if any(_key(record) == chapter.key for record in told):
-            part = fill(HERE / chapter.key, tables, tail.safe_substitute(key=chapter.key))
-            number = f"{chapter.key.upper()}: " if chapter.key.startswith("rq") else ""
-            parts[number + part.title] = part
+    parts, tail, keys = dict[str, Part](), Template(text_of(HERE / "tail.md")), set(map(_key, told))
+    for key in (chapter.key for chapter in chapters if chapter.key in keys):
+        part = fill(HERE / key, tables, tail.safe_substitute(key=key))
+        parts[f"{key.upper()}: {part.title}" if key.startswith("rq") else part.title] = part
     verdicts = [
         {"chapter": f"[{heading}](#{_anchor(heading)})", "verdict": verdict}
         for heading, part in parts.items()
@@ -180,21 +175,16 @@ def _key(record: records.Record) -> str:
 def _tell(told: Sequence[records.Record], tables: Tables) -> None:
     """How the records were made, and which tables they have, as tables themselves."""
     facts = [
-        {
-            **{name: record[name] for name in ("step", "seconds", "skipped", "commit")},
-            **record["machine"],
-            "chapter": _key(record),
-            "size": record["fingerprint"]["size"],
-            "trips": " ".join(record.get("trips", ())) or None,
-            "versions": ", ".join(" ".join(pair) for pair in record["versions"].items()),
-        }
+        {name: record[name] for name in ("step", "seconds", "skipped", "commit")}
+        | {"chapter": _key(record), "size": record["fingerprint"]["size"], **record["machine"]}
+        | {"trips": " ".join(record.get("trips", ())) or None}
+        | {"versions": ", ".join(" ".join(pair) for pair in record["versions"].items())}
         for record in told
     ]
     tables.load("records", facts)
-    found = [
-        {"chapter": _key(r), "name": name} for r in told for name, f in r["findings"].items() if f
-    ]
-    tables.load("findings", found)
+    found = {(_key(record), name) for record in told for name in record["findings"]}
+    names = [(key, name) for key, name in sorted(found) if name in tables.names]
+    tables.load("findings", [{"chapter": key, "name": name} for key, name in names])
 
 
 def _anchor(title: str) -> str:

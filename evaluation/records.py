@@ -19,7 +19,7 @@ import numpy as np
 
 from evaluation.repeated import Repeated
 from evaluation.step import Findings, Row
-from ids.errors import SourceError
+from ids.sink.writing import faults_named, whole
 
 Record = dict[str, Any]
 _PACKAGES = ["ids-engine", "numpy", "numba", "pyarrow", "pandas", "polars", "duckdb", "pyspark"]
@@ -80,17 +80,10 @@ def csv_text(rows: Sequence[Row]) -> str:
 
 
 def keep(path: Path, text: str) -> Path:
-    """Write a file beside its place and move it there: a reader sees the old one or the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            beside.write_text(text, encoding="utf-8", newline="\n")
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise SourceError(f"cannot write {path}: {error.strerror}") from error
+    """Write a file, with the directories above it: a reader sees the old one or the new one."""
+    make_directory(path.parent)
+    with faults_named(path), whole(path) as stream:
+        stream.write(text.encode())
     return path
 
 
@@ -108,10 +101,8 @@ def keep_all(directory: Path, ending: str, texts: Mapping[str, str]) -> None:
 
 def make_directory(path: Path) -> None:
     """A directory is there, with those above it."""
-    try:
+    with faults_named(path):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SourceError(f"cannot make {path}: {error.strerror}") from error
 
 
 def circumstances() -> dict[str, Any]:

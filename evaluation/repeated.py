@@ -12,32 +12,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-import ids
+Work = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Repeated:
-    """The samples of one quantity, in the order they were taken.
-
-    >>> Repeated((1.0, 2.0, 3.0)).mean
-    2.0
-    """
+    """The samples of one quantity, in the order they were taken."""
 
     samples: tuple[float, ...]
 
     @classmethod
     def of(cls, samples: Iterable[float]) -> Repeated:
-        """Of any numbers."""
-        return cls(tuple(float(sample) for sample in samples))
+        return cls(tuple(map(float, samples)))
 
     @property
     def mean(self) -> float:
-        """What tables print."""
         return fmean(self.samples)
 
     @property
     def median(self) -> float:
-        """Half of the samples are below."""
         return median(self.samples)
 
     @property
@@ -57,17 +50,15 @@ class Repeated:
         return round(float(t.ppf(0.975, count - 1)), 12) * stdev(self.samples) / sqrt(count)
 
     def scaled(self, factor: float) -> Repeated:
-        """In another unit."""
-        return Repeated(tuple(factor * sample for sample in self.samples))
+        return Repeated.of(factor * sample for sample in self.samples)
 
     def rate(self, work: float) -> Repeated:
         """How much is done in a second, of seconds that so much work took."""
-        return Repeated(tuple(work / sample for sample in self.samples))
+        return Repeated.of(work / sample for sample in self.samples)
 
     def over(self, other: Repeated) -> Repeated:
         """The ratio, repetition by repetition: both were measured side by side."""
-        pairs = zip(self.samples, other.samples, strict=True)
-        return Repeated(tuple(mine / its for mine, its in pairs))
+        return Repeated.of(a / b for a, b in zip(self.samples, other.samples, strict=True))
 
 
 class Percentiles(NamedTuple):
@@ -78,9 +69,7 @@ class Percentiles(NamedTuple):
 
 
 def in_turns(
-    contenders: Mapping[str, Callable[[], object]],
-    repetitions: int,
-    clock: Callable[[], float] = perf_counter,
+    contenders: Mapping[str, Work], repetitions: int, clock: Callable[[], float] = perf_counter
 ) -> dict[str, Repeated]:
     """Seconds of each contender, taking turns, after one warm-up each.
 
@@ -98,14 +87,11 @@ def in_turns(
     return {label: Repeated.of(times) for label, times in spent.items()}
 
 
-def in_a_row(
-    work: Callable[[], object],
-    times: int = 20_000,
-    before: Callable[[], object] = lambda: None,
-) -> Percentiles:
-    """The same question again and again; ``before`` each is not on the clock.
+def in_a_row(work: Work, times: int, before: Work = lambda: None) -> Percentiles:
+    """The same question again and again; what is done ``before`` each is not on the clock.
 
-    In a window that stands still an answer is a look-up.
+    In a window that stands still an answer is a look-up. After a slide nothing is remembered, and
+    the caches hold the slide's data.
     """
     work()
     spent = np.empty(times)
@@ -115,11 +101,3 @@ def in_a_row(
         work()
         spent[at] = perf_counter() - start
     return Percentiles(*map(float, np.percentile(spent * 1e6, [50, 99])))
-
-
-def after_slides(
-    engine: ids.Engine, batches: Iterable[object], work: Callable[[], object], times: int = 2_000
-) -> Percentiles:
-    """Each question follows a slide: nothing is remembered, and the caches hold its data."""
-    rows = iter(batches)
-    return in_a_row(work, times, lambda: engine.ingest(next(rows)))

@@ -17,7 +17,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from html import escape
 from itertools import zip_longest
 from pathlib import Path
@@ -30,8 +29,7 @@ from evaluation.formatting import FORMATS, number, power, shown
 from evaluation.repeated import Repeated
 from evaluation.tables import Tables, Unmeasured
 
-LONG = 30
-"""Rows: a table that has more is folded up until a reader asks for it."""
+LONG = 30  # rows: a table that has more is folded up until a reader asks for it
 _ARROWS = {"lower": " ↓", "higher": " ↑", "same": " (=)"}
 _KEY = (
     "↓ lower is better, ↑ higher is better, (=) should be the same. The ratio is ours over the "
@@ -81,7 +79,7 @@ class Part:
     body: str = ""
     comparisons: list[Comparison] = field(default_factory=list)
     figures: dict[str, str] = field(default_factory=dict)
-    failed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)  # what it claims, and the records do not say
 
 
 def fill(home: Path, tables: Tables, tail: str = "") -> Part:
@@ -90,22 +88,25 @@ def fill(home: Path, tables: Tables, tail: str = "") -> Part:
     part = Part(title.lstrip("# "))
     for line in lines_of(text_of(home / "comparisons.toml"), "comparison"):
         part.comparisons.append(_comparison(line, tables))
-    part.body = "\n\n".join(_Filling(home, tables, part).blocks(_BLOCK.findall(rest)))
+    blocks, headings, made = _BLOCK.findall(rest), list[str](), list[str]()
+    for block, after in zip_longest(blocks, blocks[1:], fillvalue=""):
+        if block.startswith("#"):
+            mark = block.partition(" ")[0]
+            headings = [h for h in headings if len(h.partition(" ")[0]) <= len(mark)]
+            headings.append(f"#{block.strip()}")
+        elif said := list(filter(None, _block(block.strip(), after.strip(), home, tables, part))):
+            made += headings + said  # a heading over nothing is left out itself
+            headings = []
+    part.body = "\n\n".join(made)
     return part
 
 
 def filled(text: str, tables: Tables) -> str | None:
     """A text with its values; None where one of them is NULL."""
-    missing = False
-
-    def value(match: re.Match[str]) -> str:
-        nonlocal missing
-        found = tables.value(match[2])
-        missing = missing or found is None
-        return _cell(found, match[1])
-
-    said = _VALUE.sub(value, text)
-    return None if missing else said
+    values = [tables.value(query) for _, query in _VALUE.findall(text)]
+    each = iter(values)
+    said = _VALUE.sub(lambda match: _cell(next(each), match[1]), text)
+    return None if None in values else said
 
 
 def lines_of(toml: str, name: str) -> Iterator[dict[str, Any]]:
@@ -137,71 +138,42 @@ def text_of(file: Path) -> str:
     return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
-@dataclass
-class _Filling:
-    """A text being filled in, block after block."""
-
-    home: Path
-    tables: Tables
-    part: Part
-
-    def blocks(self, blocks: Sequence[str]) -> Iterator[str]:
-        headings: list[str] = []
-        for block, after in zip_longest(blocks, blocks[1:], fillvalue=""):
-            if block.startswith(("Note:", "Caption:")):
-                continue  # said with the table or the figure before
-            if block.startswith("#"):
-                mark = block.partition(" ")[0]
-                headings = [h for h in headings if len(h.partition(" ")[0]) <= len(mark)]
-                headings.append(f"#{block.strip()}")
-            elif made := list(filter(None, self._block(block.strip(), after.strip()))):
-                yield from headings  # one under which everything is left out is left out itself
-                yield from made
-                headings = []
-
-    def _block(self, block: str, after: str) -> Iterator[str | None]:
-        if fence := _FENCE.fullmatch(block):
-            kind, title, query = fence.groups()
-            if kind == "table":
-                yield from self._table(title, query, self._said(after, "Note:"))
-            elif self.tables.value(query) is False:
-                self.part.failed.append(title or " ".join(query.split()))
-        elif block == "{comparisons}":
-            yield from _beside(self.part.comparisons)
-        elif named := re.fullmatch(r"\{figure:\s*([\w-]+)\}", block):
-            yield from self._figure(named[1], self._said(after, "Caption:"))
-        else:
-            yield filled(block, self.tables)
-
-    def _said(self, after: str, label: str) -> str:
-        """The paragraph after a table or a figure that belongs to it."""
-        own = after.removeprefix(label).strip() if after.startswith(label) else ""
-        return filled(own, self.tables) or ""
-
-    def _table(self, title: str, query: str, note: str) -> Iterator[str]:
-        names, rows = self.tables.answer(query)
-        if not rows:
-            return
-        heads, _, specs = zip(*(name.partition("|") for name in names), strict=True)
-        table = grid(list(map(plain, heads)), [list(map(_cell, row, specs)) for row in rows])
-        if len(rows) > LONG:
-            yield f"<details><summary><b>{escape(title)}</b> ({len(rows)} rows)</summary>"
-            yield from (table, note, "</details>")
-        else:
-            yield from (f"**{plain(title)}**" if title else "", table, note)
-
-    @cached_property
-    def _figures(self) -> dict[str, Any]:
-        return run_path(str(self.home / "figures.py"))["FIGURES"]  # type: ignore[no-any-return]
-
-    def _figure(self, name: str, caption: str) -> Iterator[str]:
+def _block(block: str, after: str, home: Path, tables: Tables, part: Part) -> Iterator[str | None]:
+    """A paragraph, table, figure or claim; a note or caption is said with the block before it."""
+    label, _, said = after.partition(":")
+    beside = (filled(said.strip(), tables) or "") if label in ("Note", "Caption") else ""
+    if fence := _FENCE.fullmatch(block):
+        kind, title, query = fence.groups()
+        if kind == "table":
+            yield from _table(title, tables.answer(query), beside)
+        elif tables.value(query) is False:
+            part.failed.append(title or " ".join(query.split()))
+    elif block == "{comparisons}":
+        yield from _beside(part.comparisons)
+    elif named := re.fullmatch(r"\{figure:\s*([\w-]+)\}", block):
+        draw = run_path(str(home / "figures.py"))["FIGURES"][named[1]]
         try:
             with styled():
-                self.part.figures[name] = svg(self._figures[name](self.tables))
+                part.figures[named[1]] = svg(draw(tables))
         except Unmeasured:
             return
-        alt = re.split(r"(?<=[.!?])\s", caption, maxsplit=1)[0]
-        yield from (f"![{alt}](figures/{name}.svg)", f"*{caption}*")
+        alt = re.split(r"(?<=[.!?])\s", beside, maxsplit=1)[0]
+        yield from (f"![{alt}](figures/{named[1]}.svg)", f"*{beside}*")
+    elif not block.startswith(("Note:", "Caption:")):
+        yield filled(block, tables)
+
+
+def _table(title: str, answer: tuple[list[str], list[Any]], note: str) -> Iterator[str]:
+    names, rows = answer
+    if not rows:
+        return
+    heads, _, specs = zip(*(name.partition("|") for name in names), strict=True)
+    table = grid(list(map(plain, heads)), [list(map(_cell, row, specs)) for row in rows])
+    if len(rows) > LONG:
+        yield f"<details><summary><b>{escape(title)}</b> ({len(rows)} rows)</summary>"
+        yield from (table, note, "</details>")
+    else:
+        yield from (f"**{plain(title)}**" if title else "", table, note)
 
 
 def _cell(value: Any, spec: str) -> str:
@@ -220,25 +192,18 @@ def _comparison(line: Mapping[str, Any], tables: Tables) -> Comparison:
 
 def _beside(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """The table of comparisons; below it, by number, why ours is worse or has no verdict."""
-    header = ["quantity", "paper", "ours", "ratio", "verdict", "in the paper"]
     rows, whys = list[list[str]](), dict[str, int]()
     for one in comparisons:
-        verdict = "**worse**" if one.verdict == "worse" else one.verdict or "–"
-        why = one.incomparable
-        if one.verdict == "worse":
-            why = one.reason or "no reason is known"
+        why, verdict = one.incomparable, one.verdict or "–"
+        if verdict == "worse":
+            why, verdict = one.reason or "no reason is known", "**worse**"
         if why:
             verdict += f" ({whys.setdefault(why, len(whys) + 1)})"
-        rows.append(
-            [
-                re.sub(r"(?<!\\)\|", r"\|", one.what + _ARROWS.get(one.better, "")),
-                _quantity(one.paper, one.unit, _typed(one.paper)),
-                _quantity(one.ours, one.unit),
-                shown(one.ratio, "times"),
-                verdict,
-                one.place,
-            ]
-        )
+        what = re.sub(r"(?<!\\)\|", r"\|", one.what + _ARROWS.get(one.better, ""))
+        paper = _quantity(one.paper, one.unit, _typed(one.paper))
+        ours, ratio = _quantity(one.ours, one.unit), shown(one.ratio, "times")
+        rows.append([what, paper, ours, ratio, verdict, one.place])
+    header = ["quantity", "paper", "ours", "ratio", "verdict", "in the paper"]
     yield from ("### Beside the paper", grid(header, rows), _KEY)
     if whys:
         yield "Why ours is worse, or why there is no verdict:"

@@ -34,7 +34,6 @@ class Size:
     repetitions: int = 5
 
     def of(self, *, quick: T, full: T) -> T:
-        """The one of two that fits."""
         return quick if self.name == "quick" else full
 
 
@@ -52,7 +51,6 @@ class Subject:
 
     @property
     def columns(self) -> list[str]:
-        """All that a measurement reads, the event time first."""
         return ["event_time", *self.attributes, self.value]
 
 
@@ -66,17 +64,13 @@ SUBJECTS = {
 
 @dataclass(frozen=True)
 class Step:
-    """One measurement, done whole or not at all.
-
-    It is left out, and said so, where a workload it needs cannot be had (``real``: what
-    ``Bench.real`` gives, which always can).
-    """
+    """One measurement, done whole or not at all; left out where a workload cannot be had."""
 
     name: str  # unique, begins with its chapter's key: rq2-throughput-1000000
     does: str  # what the progress bar says it does
     seconds: float  # how long it takes on two cores, about: the bar's measure of time left
     work: Callable[[Bench], Findings]  # the same bench, the same findings up to times
-    needs: tuple[str, ...] = ()  # the workloads it reads
+    needs: tuple[str, ...] = ()  # the workloads it reads; "real" is that of Bench.real
 
 
 @dataclass(frozen=True)

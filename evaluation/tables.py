@@ -15,8 +15,9 @@ from evaluation.records import interval
 from evaluation.repeated import Repeated
 from evaluation.step import Row, Value
 
-_PARTS = [(name, pa.float64()) for name in ("mean", "low", "high")]
-_INTERVAL = pa.struct([*_PARTS, ("samples", pa.list_(pa.float64()))])
+Answer = tuple[list[str], list[tuple[Value, ...]]]
+"""The names of a query's columns, and its rows."""
+
 _REPEATED = "STRUCT(mean DOUBLE, low DOUBLE, high DOUBLE, samples DOUBLE[])"
 _MACROS = """
     CREATE MACRO scaled(r, factor) AS repeated(list_transform(r.samples, lambda x: factor * x));
@@ -38,12 +39,12 @@ class Tables:
     In SQL a quantity that was measured several times is a STRUCT of mean, low, high and samples;
     ``scaled(r, factor)``, ``rate(r, work)`` and ``over(a, b)`` are those of ``Repeated``,
     ``best(r)`` and ``middle(r)`` its least and its median, ``shown(number, 'power2')`` its text.
-
-    lacking   what queries asked for that no record has
+    What queries asked for and no record has is in ``lacking``.
     """
 
     def __init__(self, rows: Mapping[str, Sequence[Row]]) -> None:
         self._rows = {name: [dict(row) for row in some] for name, some in rows.items() if some}
+        self.names = sorted(self._rows)
         self.lacking: set[str] = set()
         self._duck = duckdb.connect()
         weakref.finalize(self, self._duck.close)
@@ -53,19 +54,6 @@ class Tables:
         for name, some in self._rows.items():
             self.load(name, some)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._rows
-
-    def __getitem__(self, name: str) -> list[dict[str, Any]]:
-        if name not in self._rows:
-            raise Unmeasured(f"no record has a table {name}")
-        return [dict(row) for row in self._rows[name]]
-
-    @property
-    def names(self) -> list[str]:
-        """The tables that have rows, in order of their names."""
-        return sorted(self._rows)
-
     def load(self, name: str, rows: Sequence[Row]) -> None:
         """One more table, for queries alone."""
         names = dict.fromkeys(key for row in rows for key in row)
@@ -73,6 +61,11 @@ class Tables:
         self._duck.register("_loaded", pa.table(columns))
         self._duck.execute(f'CREATE TABLE "{name}" AS SELECT * FROM _loaded')
         self._duck.unregister("_loaded")
+
+    def __getitem__(self, name: str) -> list[dict[str, Any]]:
+        if name not in self._rows:
+            raise Unmeasured(f"no record has a table {name}")
+        return [dict(row) for row in self._rows[name]]
 
     def where(self, name: str, **equal: object) -> list[dict[str, Any]]:
         """The rows of a table whose columns have these values."""
@@ -83,8 +76,8 @@ class Tables:
         names, rows = self._ask(query)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def answer(self, query: str) -> tuple[list[str], list[tuple[Value, ...]]]:
-        """The columns and rows of an answer; none where no record has what is asked for."""
+    def answer(self, query: str) -> Answer:
+        """What a query answers; no rows where no record has what it asks for."""
         try:
             return self._ask(query)
         except Unmeasured as error:
@@ -98,7 +91,7 @@ class Tables:
             raise ValueError(f"a query of one value answers more: {query.strip()}")
         return rows[0][0] if rows else None
 
-    def _ask(self, query: str) -> tuple[list[str], list[tuple[Value, ...]]]:
+    def _ask(self, query: str) -> Answer:
         try:
             asked = self._duck.execute(query)
         except duckdb.Error as error:
@@ -110,15 +103,15 @@ class Tables:
         return names, [tuple(map(_value, row)) for row in asked.fetchall()]
 
 
-def _column(values: list[Value]) -> pa.Array:
-    if not any(isinstance(value, Repeated) for value in values):
-        return pa.array(values)
-    kept = [Repeated((float(v),)) if isinstance(v, int | float) else v for v in values]
-    return pa.array([interval(v) if isinstance(v, Repeated) else None for v in kept], _INTERVAL)
-
-
 def _interval(samples: Sequence[float]) -> dict[str, Any]:
     return interval(Repeated.of(samples))
+
+
+def _column(values: list[Any]) -> pa.Array:
+    if any(isinstance(value, Repeated) for value in values):
+        values = [v if v is None or isinstance(v, Repeated) else Repeated.of([v]) for v in values]
+        values = [None if v is None else interval(v) for v in values]
+    return pa.array(values)
 
 
 def _value(value: Any) -> Value:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evaluation.drawing import GREY, OURS, canvas
-from evaluation.formatting import bytes_, power
+from evaluation.formatting import power, shown
 from evaluation.tables import Tables
 
 # Told apart in grey by lightness and hatch.
@@ -62,7 +62,7 @@ def _panel(axes: Axes, rows: list[dict[str, Any]]) -> None:
         axes.bar(places + 0.2 * (place - 1.5), high, 0.2, edgecolor="black", linewidth=0.5, **style)
     axes.set_yscale("symlog", base=2, linthresh=1024)
     axes.set_ylim(0, 1 << 29)
-    axes.set_yticks(_TICKS, [bytes_(tick) for tick in _TICKS])
+    axes.set_yticks(_TICKS, [shown(tick, "bytes") for tick in _TICKS])
     axes.set_xticks(places, _NAMES)
     axes.grid(visible=False, axis="x")
     axes.minorticks_off()

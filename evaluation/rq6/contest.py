@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from itertools import count, repeat
+from itertools import count
 from time import perf_counter
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from evaluation.baselines import estimators
 from evaluation.baselines.estimators import Aggregate, Floats, GroupGame
 from evaluation.bench import Bench
 from evaluation.engines import registered
-from evaluation.repeated import Repeated, after_slides, in_turns
+from evaluation.repeated import Repeated, in_a_row, in_turns
 from evaluation.rq6.candidates import RIVALS, Candidate
 from evaluation.step import REGIONS, SUBJECTS, Findings, Row
 from ids.demo.events import incident_rows
@@ -81,7 +81,8 @@ class Stage:
     def ask(self) -> float:
         """Seconds of a question to the engine, the median of many; each follows a slide."""
         asked = partial(self._engine.attribute, self.aggregate, _PREDICATES[0].name)
-        return 1e-6 * after_slides(self._engine, repeat(self.rows.slice(0, 1)), asked, _ASKED).p50
+        slide = partial(self._engine.ingest, self.rows.slice(0, 1))
+        return 1e-6 * in_a_row(asked, _ASKED, slide).p50
 
     def answer(self, method: Method, seed: int, first: int = len(_PREDICATES)) -> list[float]:
         """What a method gives the ``first`` predicates."""

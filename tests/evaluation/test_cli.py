@@ -57,7 +57,7 @@ def test_an_output_that_cannot_be_made_is_refused_before_anything_is_measured(
     (tmp_path / "file").write_text("")
     code, _, err = call("run", "--quick", "--out", tmp_path / "file" / "below")
     assert code == 1
-    assert "cannot make" in err
+    assert "cannot write" in err
 
 
 def test_trips_that_are_not_there_are_refused(call: Call, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_workload_that_was_altered_is_refused(library: Library, tmp_path: Path
     copy.mkdir()
     (copy / "manifest.json").write_text((library.place("stress") / "manifest.json").read_text())
     with pytest.raises(SourceError, match="differs from its manifest"):
-        other.prepare(["stress"])
+        other.prepare(["stress"], print)
 
 
 def test_without_trips_there_is_no_nyc_and_auction_stands_in(library: Library) -> None:

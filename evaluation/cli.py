@@ -53,8 +53,8 @@ def run(
     """
     with reporting(debug):
         from evaluation.bench import Library
-        from evaluation.publication import benchmarks, compose, write
         from evaluation.records import make_directory
+        from evaluation.report import benchmarks, compose, write
         from evaluation.run import measure
         from evaluation.step import FULL, QUICK, chapters
         from evaluation.workloads import ingredients
@@ -85,8 +85,8 @@ def publish(directory: Annotated[Path | None, _RUN] = None, debug: DebugOption =
     Without DIR everything is written again from the records in docs/evaluation.
     """
     with reporting(debug):
-        from evaluation import publication
+        from evaluation import report
         from evaluation.step import chapters
 
-        home = directory or publication.HERE.parent / "docs" / "evaluation"
-        typer.echo(publication.publish(home / "records", chapters()))
+        home = directory or report.HERE.parent / "docs" / "evaluation"
+        typer.echo(report.publish(home / "records", chapters()))

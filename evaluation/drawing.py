@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evaluation.repeated import Repeated
+from evaluation.step import Repeated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

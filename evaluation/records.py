@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.repeated import Repeated
-from evaluation.step import Findings, Row
+from evaluation.step import Findings, Repeated, Row
 from ids.sink.writing import faults_named, whole
 
 Record = dict[str, Any]

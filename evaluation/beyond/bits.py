@@ -24,8 +24,7 @@ import pyarrow.parquet as pq
 import ids
 from evaluation.bench import CORES, Bench, session
 from evaluation.beyond.queries import query
-from evaluation.repeated import in_turns
-from evaluation.step import SUBJECTS, Findings, Row, Size, Step
+from evaluation.step import SUBJECTS, Findings, Row, Size, Step, in_turns
 from evaluation.workloads.manifest import EVENTS
 from tests.oracles.stretches import Stretches
 

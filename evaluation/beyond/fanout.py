@@ -14,10 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import ids
-from evaluation.bench import Bench
-from evaluation.engines import registered
-from evaluation.repeated import Repeated, in_turns
-from evaluation.step import Findings, Row, Size, Step
+from evaluation.bench import Bench, registered
+from evaluation.step import Findings, Repeated, Row, Size, Step, in_turns
 from ids.kernels.scatter import slide
 from ids.state.scaling import cut_column, fit_column
 

@@ -18,8 +18,7 @@ from pyroaring import BitMap
 
 import ids
 from evaluation.bench import Bench
-from evaluation.repeated import Repeated, in_turns
-from evaluation.step import Findings, Row, Size, Step
+from evaluation.step import Findings, Repeated, Row, Size, Step, in_turns
 from ids.model.expression import Column, In, Literal
 from ids.model.table import ColumnData, Kind, Table
 from ids.state.index import Index

@@ -15,8 +15,7 @@ import ids
 from evaluation.bench import CORES, Bench, session, to_nowhere
 from evaluation.beyond.bits import arrive, digest
 from evaluation.beyond.queries import query
-from evaluation.repeated import Repeated, in_turns
-from evaluation.step import SUBJECTS, Findings, Row, Size, Step, Value
+from evaluation.step import SUBJECTS, Findings, Repeated, Row, Size, Step, Value, in_turns
 
 _COLUMNS = ["region", "tier", "endpoint"]
 _WARM = 5  # micro-batches before those that are timed

@@ -15,8 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import ids
-from evaluation.bench import Bench
-from evaluation.engines import equality, filled, frequent, plain, registered, registering, where
+from evaluation.bench import (
+    Bench,
+    equality,
+    filled,
+    frequent,
+    plain,
+    registered,
+    registering,
+    where,
+)
 from evaluation.rq1.enumeration import off, worst
 from evaluation.step import Findings, Row, Subject
 from tests.oracles.shapley import CLOSED, GAMES

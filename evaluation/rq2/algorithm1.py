@@ -16,11 +16,9 @@ import pyarrow as pa
 
 import ids
 from evaluation.baselines import algorithm1
-from evaluation.bench import Bench
-from evaluation.engines import equality, registered
-from evaluation.repeated import in_turns
+from evaluation.bench import Bench, equality, registered
 from evaluation.rq2.throughput import EVERYTHING, PREDICATES, Maintained, Prepared, Words
-from evaluation.step import SUBJECTS, Findings, Row
+from evaluation.step import SUBJECTS, Findings, Row, in_turns
 from ids.kernels.digits import cut
 from ids.kernels.scatter import slide
 

@@ -16,10 +16,8 @@ import pyarrow.parquet as pq
 
 import ids
 from evaluation.baselines import rolling
-from evaluation.bench import CORES, Bench, session, to_nowhere
-from evaluation.engines import equality, registering
-from evaluation.repeated import Repeated, in_turns
-from evaluation.step import REGIONS, SUBJECTS, Findings, Row
+from evaluation.bench import CORES, Bench, equality, registering, session, to_nowhere
+from evaluation.step import REGIONS, SUBJECTS, Findings, Repeated, Row, in_turns
 
 _OTHERS: dict[str, rolling.Run] = {
     "Polars": rolling.by_polars,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_line, label_lines
-from evaluation.formatting import power
-from evaluation.tables import Tables
+from evaluation.tables import Tables, power
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

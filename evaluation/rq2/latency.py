@@ -18,11 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 import ids
-from evaluation.bench import Bench
-from evaluation.engines import equality, registered
-from evaluation.repeated import Percentiles, Repeated, in_a_row
+from evaluation.bench import Bench, equality, registered
 from evaluation.rq2.throughput import PREDICATES
-from evaluation.step import SUBJECTS, Findings, Row
+from evaluation.step import SUBJECTS, Findings, Percentiles, Repeated, Row, in_a_row
 
 READINGS = ("computed anew", "after a slide", "remembered")
 _WINDOW = 10_000

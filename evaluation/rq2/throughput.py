@@ -19,8 +19,7 @@ import pyarrow as pa
 from numba import njit
 
 from evaluation.bench import Bench
-from evaluation.repeated import in_turns
-from evaluation.step import REGIONS, SUBJECTS, Findings, Row, Value
+from evaluation.step import REGIONS, SUBJECTS, Findings, Row, Value, in_turns
 from ids.kernels.compiling import compiled
 from ids.kernels.digits import accumulate
 from ids.kernels.scatter import add_summary

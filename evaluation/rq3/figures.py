@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evaluation.drawing import GREY, OURS, canvas
-from evaluation.formatting import power, shown
-from evaluation.tables import Tables
+from evaluation.tables import Tables, power, shown
 
 # Told apart in grey by lightness and hatch.
 _BARS: dict[str, dict[str, Any]] = {

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 import ids
-from evaluation.engines import registered
+from evaluation.bench import registered
 from evaluation.step import Row
 from ids.model.scale import Scale
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from evaluation.drawing import GREY, STYLES, canvas, label_lines, plot
-from evaluation.repeated import Repeated
+from evaluation.step import Repeated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,12 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.baselines import eager
-from evaluation.bench import Bench
-from evaluation.engines import filled, frequent
-from evaluation.repeated import in_turns
+from evaluation.bench import Bench, filled, frequent
 from evaluation.rq4.trials import CONFIDENCE, WAYS, N, judged, size_for
 from evaluation.rq4.window import Window
-from evaluation.step import Findings, Row, Subject
+from evaluation.step import Findings, Row, Subject, in_turns
 from ids import CountWindow, Engine, Sampling, TimeWindow
 from ids.kernels.sampling import mix, slide_sample
 from ids.model.table import Table

@@ -9,7 +9,7 @@ from math import fsum
 import numpy as np
 import pyarrow as pa
 
-from evaluation.engines import equality, frequent, plain, where
+from evaluation.bench import equality, frequent, plain, where
 from evaluation.step import Subject
 from ids.games import GAMES, Moments
 

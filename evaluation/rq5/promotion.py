@@ -15,10 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import ids
-from evaluation.bench import Bench
-from evaluation.engines import as_text, equality, frequent, literal, registered
-from evaluation.repeated import Repeated, in_turns
-from evaluation.step import Findings, Row, Subject
+from evaluation.bench import Bench, as_text, equality, frequent, literal, registered
+from evaluation.step import Findings, Repeated, Row, Subject, in_turns
 
 CONDITIONS = 40
 MOST = 8  # predicates that a policy may keep

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evaluation.engines import equality, plain, where
+from evaluation.bench import equality, plain, where
 
 
 @dataclass(frozen=True)

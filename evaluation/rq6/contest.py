@@ -13,11 +13,9 @@ import numpy as np
 import ids
 from evaluation.baselines import estimators
 from evaluation.baselines.estimators import Aggregate, Floats, GroupGame
-from evaluation.bench import Bench
-from evaluation.engines import registered
-from evaluation.repeated import Repeated, in_a_row, in_turns
+from evaluation.bench import Bench, registered
 from evaluation.rq6.candidates import RIVALS, Candidate
-from evaluation.step import REGIONS, SUBJECTS, Findings, Row
+from evaluation.step import REGIONS, SUBJECTS, Findings, Repeated, Row, in_a_row, in_turns
 from ids.demo.events import incident_rows
 
 _IDS = "IDS (closed form)"

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 import ids
 from evaluation.baselines.estimators import Floats
-from evaluation.bench import Bench
-from evaluation.engines import registering
+from evaluation.bench import Bench, registering
 from evaluation.rq6.candidates import PLANTED, RIVALS, Candidate
 from evaluation.step import SUBJECTS, Findings, Row
 from ids.demo.events import SHIFT, incident_rows

@@ -13,11 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import ids
-from evaluation.bench import Bench
-from evaluation.engines import as_text, equality, registered
-from evaluation.repeated import Repeated, in_a_row, in_turns
+from evaluation.bench import Bench, as_text, equality, registered
 from evaluation.rq6.candidates import Candidate
-from evaluation.step import Findings, Row, Subject
+from evaluation.step import Findings, Repeated, Row, Subject, in_a_row, in_turns
 
 SAMPLE = 2_000  # r, which the paper leaves open; over all strata together where there are strata
 MECHANISMS = {

@@ -27,10 +27,8 @@ from evaluation.beyond.bits import (
 from evaluation.beyond.fanout import SCHEMAS, Divided, signatures
 from evaluation.beyond.index import Blocks, Roaring
 from evaluation.beyond.queries import query
-from evaluation.publication import HERE
-from evaluation.repeated import Repeated
-from evaluation.report import fill
-from evaluation.step import FULL, QUICK
+from evaluation.report import HERE, fill
+from evaluation.step import FULL, QUICK, Repeated
 from evaluation.tables import Tables
 
 UTC_TIME = pa.timestamp("us", "UTC")

@@ -21,7 +21,7 @@ from evaluation.drawing import (
     styled,
     svg,
 )
-from evaluation.repeated import Repeated
+from evaluation.step import Repeated
 
 
 def drawn() -> Figure:

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evaluation.publication import HERE, Edition, benchmarks, compose, markdown
+from evaluation.report import HERE, Edition, benchmarks, compose, markdown
 from evaluation.step import chapters
 
 ROOT = HERE.parent

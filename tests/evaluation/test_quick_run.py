@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evaluation import records
-from evaluation.publication import Edition, benchmarks, compose, markdown
+from evaluation.report import Edition, benchmarks, compose, markdown
 from evaluation.step import KEYS, QUICK, chapters
 from evaluation.tables import Tables
 from tests.conftest import ROOT

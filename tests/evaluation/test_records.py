@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation import records
-from evaluation.formatting import number, power, shown
 from evaluation.records import keep, keep_all
-from evaluation.repeated import Repeated, in_turns
 from evaluation.report import Comparison
-from evaluation.step import Row
+from evaluation.step import Repeated, Row, in_turns
+from evaluation.tables import number, power, shown
 from ids.errors import SourceError
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)

@@ -13,11 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation import publication, records
-from evaluation.publication import Edition, benchmarks, compose, html, markdown, publish, write
-from evaluation.repeated import Repeated
-from evaluation.report import Part, fill, plain
-from evaluation.step import Chapter, Findings, Row, Size, Step
+from evaluation import records, report
+from evaluation.report import (
+    Edition,
+    Part,
+    benchmarks,
+    compose,
+    fill,
+    html,
+    markdown,
+    plain,
+    publish,
+    write,
+)
+from evaluation.step import Chapter, Findings, Repeated, Row, Size, Step
 from evaluation.tables import Tables, Unmeasured
 from ids.errors import SourceError, StateError
 
@@ -143,7 +152,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The evaluation's own frame with one chapter in it."""
     directory = tmp_path_factory.mktemp("evaluation")
     for name in ("report.md", "tail.md", "page.html", "style.css", "benchmarks.toml"):
-        shutil.copy(publication.HERE / name, directory)
+        shutil.copy(report.HERE / name, directory)
     (directory / "rq2").mkdir()
     texts = {"report.md": REPORT, "comparisons.toml": COMPARED, "figures.py": FIGURES}
     for name, text in texts.items():
@@ -153,7 +162,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def frame(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publication, "HERE", home)
+    monkeypatch.setattr(report, "HERE", home)
 
 
 def keep_record(directory: Path, step: str, findings: Findings, **facts: Any) -> None:
@@ -417,9 +426,9 @@ def test_a_run_that_is_quick_unfinished_or_belies_the_text_is_refused(
         publish(tmp_path, CHAPTERS, tmp_path)
     edition(tmp_path)
     false = tmp_path / "frame"
-    shutil.copytree(publication.HERE, false)
+    shutil.copytree(report.HERE, false)
     (false / "rq2" / "report.md").write_text("# X\n\n```check Pigs fly\nSELECT false\n```")
-    monkeypatch.setattr(publication, "HERE", false)
+    monkeypatch.setattr(report, "HERE", false)
     with pytest.raises(StateError, match="no longer true: RQ2: X: Pigs fly"):
         publish(tmp_path, CHAPTERS, tmp_path)
     assert not (tmp_path / "docs").exists()

@@ -14,13 +14,11 @@ from tests.oracles.recount import recount
 pytest.importorskip("polars", reason="the evaluation needs its extra")
 pytest.importorskip("duckdb", reason="the evaluation needs its extra")
 
-from evaluation.publication import HERE
-from evaluation.repeated import Repeated, in_a_row
-from evaluation.report import fill
+from evaluation.report import HERE, fill
 from evaluation.rq2 import CHAPTER, latency, throughput
 from evaluation.rq2.algorithm1 import CENTRE, LITERAL, LOOP, WHOLE, contenders
 from evaluation.rq2.throughput import ATOMS, EVERYTHING, PREDICATES, Maintained, Prepared, cell
-from evaluation.step import FULL, QUICK
+from evaluation.step import FULL, QUICK, Repeated, in_a_row
 from evaluation.tables import Tables
 from ids.state.scaling import decode, grid
 

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluation.engines import literal
-from evaluation.repeated import Repeated
+from evaluation.bench import literal
 from evaluation.rq5.promotion import (
     MOST,
     Replay,
@@ -23,7 +22,7 @@ from evaluation.rq5.promotion import (
     trace,
     zipfian,
 )
-from evaluation.step import SUBJECTS, Size
+from evaluation.step import SUBJECTS, Repeated, Size
 from ids.language import parse_predicate
 
 NYC = SUBJECTS["nyc"]

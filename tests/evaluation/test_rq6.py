@@ -7,15 +7,13 @@ import pyarrow as pa
 import pytest
 
 from evaluation.drawing import styled, svg
-from evaluation.publication import HERE
-from evaluation.repeated import Repeated
-from evaluation.report import fill
+from evaluation.report import HERE, fill
 from evaluation.rq6 import CHAPTER
 from evaluation.rq6.candidates import PLANTED, RIVALS
 from evaluation.rq6.contest import relative_error
 from evaluation.rq6.figures import FIGURES
 from evaluation.rq6.incident import SIGNALS, leaders, led_from, replanted, replay
-from evaluation.step import FULL, QUICK
+from evaluation.step import FULL, QUICK, Repeated
 from evaluation.tables import Tables
 from ids.demo.events import INCIDENT
 from tests.oracles.shapley import attribution

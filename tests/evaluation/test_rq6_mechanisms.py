@@ -7,10 +7,9 @@ import pyarrow as pa
 import pytest
 
 from evaluation.drawing import styled
-from evaluation.repeated import Repeated
 from evaluation.rq6.figures import FIGURES
 from evaluation.rq6.mechanisms import MECHANISMS, SAMPLE, Scene
-from evaluation.step import SUBJECTS, Row
+from evaluation.step import SUBJECTS, Repeated, Row
 from evaluation.tables import Tables
 
 ROWS = 20_000

@@ -9,9 +9,8 @@ import pytest
 
 from evaluation import records
 from evaluation.bench import Bench, Library
-from evaluation.repeated import Repeated
 from evaluation.run import measure
-from evaluation.step import FULL, QUICK, Chapter, Findings, Size, Step
+from evaluation.step import FULL, QUICK, Chapter, Findings, Repeated, Size, Step
 from ids.errors import SourceError
 
 Work = Callable[[Bench], Findings]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from evaluation.engines import as_text, equality, frequent, plain, where
+from evaluation.bench import as_text, equality, frequent, plain, where
 
 ZONES = pa.table({"zone": pa.chunked_array([["b", None, "a"], ["c", "a", "b"]])})
 CODED = pa.table({"zone": ZONES["zone"].dictionary_encode(), "y": [1, 2, 3, 4, 5, 6]})

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 import ids
-from evaluation.engines import filled, registered, registering
+from evaluation.bench import filled, registered, registering
 
 ROWS = pa.table({"region": ["EU", "US", "EU", "AP", "EU"], "y": [1.0, 2.0, 4.0, 8.0, 16.0]})
 CONDITIONS = {"eu": "region = 'EU'", "us": "region = 'US'"}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +31,9 @@ settings.register_profile(
     "explore", settings.get_profile("house"), max_examples=3000, derandomize=False
 )
 settings.load_profile("house")
+# Hypothesis also tries the numbers and texts that stand in the modules loaded so far, and which are
+# loaded depends on the tests before: without these, examples depend on the test alone.
+providers._get_local_constants = lambda: providers._local_constants
 
 
 DATA = ROOT / "tests" / "data"
@@ -38,12 +42,12 @@ CASES = 110  # in the golden file
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is left to the slow set, and keep the tests of Spark's one session together."""
+    """Mark what is left to the slow set, and keep a file's tests of Spark in one process."""
     for item in items:
         if "tests/evaluation/" in item.nodeid:
             item.add_marker(pytest.mark.slow)
         if "spark" in getattr(item, "fixturenames", ()) or "tests/spark/" in item.nodeid:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -80,9 +84,12 @@ def golden_cases() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One Spark session for all tests that need one."""
+    """One Spark session for all tests of a process that need one."""
     from ids.spark.session import local_session
 
-    session = local_session("local[2]", **{"spark.sql.shuffle.partitions": "3"})
+    # The compiler's second stage and a parallel collector cost more than they save on small tables.
+    light = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.defaultJavaOptions": light}
+    session = local_session("local[2]", **settings)
     yield session
     session.stop()

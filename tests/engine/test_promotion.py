@@ -199,14 +199,16 @@ def test_questions_that_were_counted_meanwhile_promote_with_the_next_one() -> No
 
 
 def test_a_busy_writer_rebuilds_and_demotes_behind_its_slides() -> None:
-    engine, plain = engines(threshold=1, bootstrap="sample", rebuild_after=1e-3, stale=2)
-    with engine._writing:  # the timer finds the writer busy
+    never = float("inf")
+    engine, plain = engines(threshold=1, bootstrap="sample", rebuild_after=never, stale=2)
+    with engine._writing:  # the timer, when it comes, finds the writer busy
         asked_meanwhile(engine, 1)
         feed(engine, plain, 2, 10)
         assert len(engine.promoted) == 1
         assert not engine.predicates.keys() & engine.promoted.keys()
         promoter = engine._promoter
         assert promoter is not None
+        Thread(target=promoter._rebuild_when_due, daemon=True).start()
         while not promoter._overdue:
             sleep(0.001)
         feed(engine, plain, 3, 10)
@@ -216,4 +218,6 @@ def test_a_busy_writer_rebuilds_and_demotes_behind_its_slides() -> None:
         thread.join()
         feed(engine, plain, 4, 10)
         assert [*engine.promoted.values()] == ["k = 7"]
+    engine.attribute("AVG", ASKED)
+    engine.rebuild()
     assert engine.attribute("AVG", ASKED)[:3] == plain.attribute("AVG", ASKED)[:3]

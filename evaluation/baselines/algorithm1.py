@@ -21,7 +21,7 @@ Codes = npt.NDArray[np.int32]
 class State(NamedTuple):
     """What is left after the last slide; each row of a table is N (or m), A and B, centred."""
 
-    window: Floats  # float64[3]
+    window: Floats  # float64[1, 3]
     marginals: Floats  # float64[K, 3]
     atoms: Floats  # float64[2^K, 3], by signature
     harmonics: Floats  # float64[2]: H_N and H⁽²⁾_N
@@ -30,18 +30,16 @@ class State(NamedTuple):
 def slide(
     region: Codes, tier: Codes, y: Floats, window: int, predicates: Codes, centre: float
 ) -> State:
-    """Slide a window of ``window`` rows by one row over the whole stream. O(n·K).
+    """Slide a window by one row over the whole stream. O(n·K).
 
-    region, tier  int32[n]     dictionary codes
-    y             float64[n]   the measure
-    predicates    int32[K, 2]  column (0 region, 1 tier) and the code it must equal
+    predicates  int32[K, 2]  column (0 region, 1 tier) and the code it must equal
     """
     # Columns 0-2 are the sums, 3 and 4 what rounding took from A and B.
     tables = [np.zeros((rows, 5)) for rows in (1, len(predicates), 1 << len(predicates))]
     harmonics = np.zeros(2)
     _slides(region, tier, y, window, predicates, centre, *tables, harmonics)
     whole, marginals, atoms = (table[:, :3] for table in tables)
-    return State(whole[0], marginals, atoms, harmonics)
+    return State(whole, marginals, atoms, harmonics)
 
 
 # Unsigned indices spare the loop Numba's test for negative ones, locals a second load: 11 % faster.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -20,70 +19,51 @@ from tests.oracles.shapley import enumerated
 
 Aggregate = Literal["AVG", "VAR_POP"]
 Floats = npt.NDArray[np.float64]
-Orders = npt.NDArray[np.int64]
-"""[orders, N]: each row is a permutation of 0 … N − 1."""
-
+Orders = npt.NDArray[np.int64]  # [orders, N]: each row is a permutation of 0 … N − 1
 Walk = Callable[[Floats, Orders, bool], Floats]
 """(values, orders, whether the game is a variance) to the sum of each player's gains."""
 
 _BATCH = 1 << 18  # steps whose orders are drawn at once: they stay in the cache
 
 
-@dataclass(frozen=True)
 class GroupGame:
     """AVG or VAR_POP of the rows of those groups that take part; nothing is worth 0.
 
-    count, total, square   float64[players]: the rows of each group, Σ y and Σ y² (for a variance,
-                           of values less the window's mean, which changes no variance)
+    Row i belongs to ``group[i]``; without groups each row is a player. ``total`` is Σ y of each
+    group, for a variance of values less the window's mean: large squares would lose its digits.
 
-    >>> game = GroupGame.of_rows("AVG", np.array([1.0, 3.0, 8.0]), np.array([0, 0, 1]), 2)
+    >>> game = GroupGame("AVG", np.array([1.0, 3.0, 8.0]), np.array([0, 0, 1]), 2)
     >>> game(np.array([[1, 0], [0, 1], [1, 1]])).tolist(), game.shapley().tolist()
     ([2.0, 8.0, 4.0], [-1.0, 5.0])
     """
 
-    aggregate: Aggregate
-    count: Floats
-    total: Floats
-    square: Floats
-
-    @classmethod
-    def of_rows(
-        cls, aggregate: Aggregate, y: Floats, group: npt.NDArray[np.intp], groups: int
-    ) -> GroupGame:
-        """One pass over the window; row i belongs to ``group[i]``."""
-        values = _centred(aggregate, y)
-        moments = (np.bincount(group, w, groups) for w in (None, values, values * values))
-        return cls(aggregate, *(moment.astype(np.float64, copy=False) for moment in moments))
-
-    @classmethod
-    def of_tuples(cls, aggregate: Aggregate, y: Floats) -> GroupGame:
-        """Each row is a player: the game of which IDS gives the values."""
-        return cls.of_rows(aggregate, y, np.arange(len(y)), len(y))
-
-    @property
-    def players(self) -> int:
-        """How many groups there are."""
-        return len(self.count)
+    def __init__(
+        self,
+        aggregate: Aggregate,
+        y: Floats,
+        group: npt.NDArray[Any] | None = None,
+        groups: int = 0,
+    ) -> None:
+        values = y - y.mean() if aggregate == "VAR_POP" else y
+        group = np.arange(len(y)) if group is None else group
+        self.aggregate, self.players = aggregate, groups or len(y)
+        self.count, self.total, self.square = (
+            np.bincount(group, weight, self.players).astype(np.float64)
+            for weight in (None, values, values * values)
+        )
 
     def __call__(self, coalitions: npt.NDArray[Any]) -> Floats:
         """The worth of each coalition, a row of [coalitions, players], 1 for who takes part."""
         there = np.atleast_2d(coalitions).astype(np.float64, copy=False)
         rows = np.maximum(there @ self.count, 1.0)  # without rows the sums are 0, too
-        mean: Floats = (there @ self.total) / rows
-        if self.aggregate == "AVG":
-            return mean
-        variance: Floats = (there @ self.square) / rows - mean * mean
-        return variance
+        mean = there @ self.total / rows
+        worth: Floats = mean if self.aggregate == "AVG" else there @ self.square / rows - mean**2
+        return worth
 
     def shapley(self) -> Floats:
         """Exact, from the worth of all 2^players coalitions."""
         members = (np.arange(1 << self.players)[:, None] >> np.arange(self.players)) & 1
         return np.array(enumerated(self(members).tolist(), self.players))
-
-
-def _centred(aggregate: Aggregate, y: Floats) -> Floats:
-    """Squares of values far from 0 would lose the digits that a variance is made of."""
-    return y - y.mean() if aggregate == "VAR_POP" else y
 
 
 def permutation(game: GroupGame, budget: int, seed: int, *, walk: Walk) -> Floats:
@@ -109,25 +89,23 @@ def vectorised(values: Floats, orders: Orders, variance: bool) -> Floats:
     if variance:
         worth = np.cumsum(arriving * arriving, axis=1) / rows - worth * worth
     gains = np.diff(worth, axis=1, prepend=0.0)
-    summed = np.bincount(orders.ravel(), gains.ravel(), len(values))
-    return summed.astype(np.float64, copy=False)
+    return np.bincount(orders.ravel(), gains.ravel(), len(values)).astype(np.float64, copy=False)
 
 
 def plain(values: Floats, orders: Orders, variance: bool) -> Floats:
     """Row by row in Python, on lists: what a first implementation does."""
-    gains = [0.0] * len(values)
-    listed = values.tolist()
-    for order in orders.tolist():
-        _step(listed, order, variance, gains)
-    return np.array(gains)
+    return _walked(_step, values.tolist(), orders.tolist(), variance, [0.0] * len(values))
 
 
 def compiled(values: Floats, orders: Orders, variance: bool) -> Floats:
     """Row by row, by Numba."""
-    gains = np.zeros(len(values))
+    return _walked(_stepped, values, orders, variance, np.zeros(len(values)))
+
+
+def _walked(step: Any, values: Any, orders: Any, variance: bool, gains: Any) -> Floats:
     for order in orders:
-        _stepped(values, order, variance, gains)
-    return gains
+        step(values, order, variance, gains)
+    return np.asarray(gains)
 
 
 def _step(values: Any, order: Any, variance: bool, gains: Any) -> None:
@@ -145,12 +123,10 @@ def _step(values: Any, order: Any, variance: bool, gains: Any) -> None:
         before = worth
 
 
-_stepped: Callable[[Floats, npt.NDArray[np.int64], bool, Floats], None] = njit(_step)
+_stepped = njit(_step)
 
 
-def kernelshap(
-    game: GroupGame, budget: int, seed: int | np.random.Generator, *, paired: bool = False
-) -> Floats:
+def kernelshap(game: GroupGame, budget: int, seed: int, *, paired: bool = False) -> Floats:
     """KernelSHAP (Lundberg and Lee 2017), from the worth of so many coalitions.
 
     They are drawn by the Shapley kernel, and a linear game that is worth the same as a whole is
@@ -176,11 +152,6 @@ def kernelshap(
     return np.append(found, whole - found.sum())
 
 
-# The libraries are imported when first used: they take seconds. Each is told what it needs to do
-# well. Absent players are what shap calls a background of zeros; its selection of features by the
-# lasso is switched off: every player counts.
-
-
 @contextmanager
 def _silence() -> Iterator[None]:
     """What the libraries warn of, at import and when a small game needs no such budget."""
@@ -189,16 +160,19 @@ def _silence() -> Iterator[None]:
         yield
 
 
+# The libraries are imported when first used: they take seconds.
+
+
 @_silence()
 def shap_kernel(game: GroupGame, budget: int, seed: int) -> Floats:
-    """``shap.KernelExplainer``; it asks NumPy's global generator, which is left as it was."""
+    """``shap.KernelExplainer``: every player counts, and the absent are a background of zeros."""
     import shap
 
-    before = np.random.get_state()
+    before = np.random.get_state()  # of the one generator that it asks
     np.random.seed(seed)
     try:
-        explainer = shap.KernelExplainer(game, np.zeros((1, game.players)))
         everyone = np.ones(game.players)
+        explainer = shap.KernelExplainer(game, np.zeros((1, game.players)))
         found = explainer.shap_values(everyone, nsamples=budget, l1_reg=False, silent=True)
     finally:
         np.random.set_state(before)

@@ -111,12 +111,10 @@ def _moments(regions: Sequence[str], count: str, total: str) -> dict[str, str]:
 
 def _evaluated(table: pa.Table, window: int, regions: int, moments: str) -> Columns:
     """The formula over a query of ``n``, ``total`` and every region's ``m_k`` and ``A_k``."""
-    answers = "".join(
-        f", m_{k} / n * mean AS value_{k}_share"
-        f", factor * (coalesce(A_{k}, 0) - m_{k} * mean) AS value_{k}_lift"
-        f", value_{k}_share + value_{k}_lift AS value_{k}"
-        for k in range(regions)
-    )
+    answer = """, m_{0} / n * mean AS value_{0}_share,
+                  factor * (coalesce(A_{0}, 0) - m_{0} * mean) AS value_{0}_lift,
+                  value_{0}_share + value_{0}_lift AS value_{0}"""
+    answers = "".join(map(answer.format, range(regions)))
     factor = "(SELECT list(factor) FROM factors)[n] AS factor"
     query = f"SELECT n {answers} FROM (SELECT *, total / n AS mean, {factor} FROM ({moments}))"
     with duckdb.connect() as connection:

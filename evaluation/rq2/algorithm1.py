@@ -1,8 +1,8 @@
 """A slide of one row: Algorithm 1 taken literally, the slide loop of IDS, and the live engine.
 
-*The slide loop* is given atoms and digits, as in the engine, which finds both once for each row
-that comes. *From codes and values* signature and digits are counted in, as Algorithm 1 forms its
-signature in the loop. ``Engine.ingest`` is all that a user pays for a batch in Python's hands.
+*The slide loop* is given atoms and digits, which the engine finds once for each row that comes.
+*From codes and values* both are counted in, as Algorithm 1 forms its signature in the loop.
+``Engine.ingest`` is all that a user pays for a batch in Python's hands.
 """
 
 from __future__ import annotations
@@ -37,13 +37,11 @@ def work(bench: Bench) -> Findings:
     drawn = pa.array(bench.rng("shards").integers(0, len(names), rows, dtype=np.int32))
     sharded = events.append_column("shard", pa.DictionaryArray.from_arrays(drawn, names))
     shards = Prepared(sharded, [("shard", name) for name in names[:64]])
-    full = Maintained(
-        Prepared(events, PREDICATES[4]), window, 1, EVERYTHING
-    )  # begins with a window
+    whole = Maintained(Prepared(events, PREDICATES[4]), window, 1, EVERYTHING)
     works: list[tuple[str, int, int, Callable[[], object]]] = [
         *((label, rows, 4, one) for label, one in contenders(events, window).items()),
         (f"{LOOP}, 64 live predicates", rows, 64, partial(_looped, shards, window)),
-        (f"{LOOP}, all that Algorithm 1 keeps", rows - window, 4, full.incremental(rows - window)),
+        (f"{LOOP}, all that Algorithm 1 keeps", rows - window, 4, whole.incremental(rows - window)),
         *((label, count, 4, one) for label, count, one in _engines(events, window, slides)),
     ]
     took = in_turns({label: one for label, _, _, one in works}, bench.size.repetitions)
@@ -65,11 +63,10 @@ def contenders(events: pa.Table, window: int) -> dict[str, Callable[[], Any]]:
         cut(read.value, 2.0**-read.scale.exponent, read.scale.layout, read.digits)
         return _looped(read, window)
 
-    coded = [events[name].chunk(0) for name in _COLUMNS]
-    region, tier = (column.indices.to_numpy() for column in coded)
-    at = [(_COLUMNS.index(name), value) for name, value in PREDICATES[4]]
-    tests = [(column, coded[column].dictionary.index(value).as_py()) for column, value in at]
-    given = read.value, window, np.array(tests, np.int32), CENTRE
+    coded = {name: events[name].chunk(0) for name in _COLUMNS}
+    region, tier = (column.indices.to_numpy() for column in coded.values())
+    codes = [(_COLUMNS.index(c), coded[c].dictionary.index(v).as_py()) for c, v in PREDICATES[4]]
+    given = read.value, window, np.array(codes, np.int32), CENTRE
     literal = partial(algorithm1.slide, region, tier, *given)
     return {LOOP: partial(_looped, read, window), LITERAL: literal, WHOLE: whole}
 

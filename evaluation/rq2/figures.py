@@ -11,17 +11,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-End = tuple[float, float, str, str]
 _WINDOWS = (1e3, 1e4, 1e5, 1e6)
 _BESIDE: dict[str, Any] = {"color": GREY, "linestyle": ":"}
 
 
 def _throughput(tables: Tables) -> Figure:
-    drawing, (left, right) = canvas(2, height=2.9)
-    for axes, title, label, ends in (
-        (left, "(a) throughput, K = 4", "tuples/s", _tuples(left, tables)),
-        (right, "(b) speed-up at |Δ| = 1", "speed-up over a scan", _speedups(right, tables)),
-    ):
+    drawing, panels = canvas(2, height=2.9)
+    titles = ("(a) throughput, K = 4", "tuples/s"), ("(b) speed-up at |Δ| = 1", "over a scan")
+    for axes, (title, label), draw in zip(panels, titles, (_tuples, _speedups), strict=True):
+        ends = draw(axes, tables)
         axes.set(xscale="log", yscale="log", xlabel="window size N", ylabel=label, title=title)
         axes.set_xticks(_WINDOWS)
         axes.set_xlim(right=25 * _WINDOWS[-1])
@@ -30,14 +28,17 @@ def _throughput(tables: Tables) -> Figure:
     return drawing
 
 
+End = tuple[float, float, str, str]
+
+
 def _tuples(axes: Axes, tables: Tables) -> list[End]:
     ends = []
     for step, marker in ((1, "o"), (10, "^"), (100, "s")):
         cells = f"kept = 'atoms' AND step = {step} AND predicates = 4"
-        for column, style in (("ids", STYLES[0]), ("scan", STYLES[1])):
-            name = f"{'IDS' if column == 'ids' else 'scan'}, |Δ| = {step}"
+        for column, name, style in (("ids", "IDS", STYLES[0]), ("scan", "scan", STYLES[1])):
             look = style | {"marker": marker}
-            ends.append(_line(axes, tables, f"{column}_tuples_s", cells, name, look))
+            named = f"{name}, |Δ| = {step}"
+            ends.append(_line(axes, tables, f"{column}_tuples_s", cells, named, look))
     cells = "kept <> 'atoms' AND step = 1 AND predicates = 4"
     ends.append(_line(axes, tables, "ids_tuples_s", cells, "and marginals, |Δ| = 1", _BESIDE))
     for row in tables.where("rq2_algorithm1", contender="Engine.ingest, an Arrow batch of one row"):
@@ -48,30 +49,25 @@ def _tuples(axes: Axes, tables: Tables) -> list[End]:
 
 
 def _speedups(axes: Axes, tables: Tables) -> list[End]:
-    ends = []
-    for kept, name, style in (
-        ("atoms", "atoms", STYLES[0]),
-        ("atoms, marginals, window", "marginals and\nwindow too", _BESIDE),
-    ):
+    ends = {}
+    for kept, style in (("=", STYLES[0]), ("<>", _BESIDE)):
         for count, marker in ((1, "o"), (4, "^"), (16, "s"), (64, "D")):
-            cells = f"kept = '{kept}' AND step = 1 AND predicates = {count}"
+            cells = f"kept {kept} 'atoms' AND step = 1 AND predicates = {count}"
             look = style | {"marker": marker, "markerfacecolor": "none", "linewidth": 0.9}
-            look["label"] = f"K = {count}" if kept == "atoms" else None
-            end = _line(axes, tables, "speedup", cells, name, look)
-        ends.append(end)
+            look["label"] = f"K = {count}" if kept == "=" else None
+            name = "atoms" if kept == "=" else "and marginals"
+            ends[kept] = _line(axes, tables, "speedup", cells, name, look)
     axes.plot(_WINDOWS, [n / 2 for n in _WINDOWS], color="#bbbbbb", zorder=0, label="N / 2")
     axes.legend(loc="upper left")
-    return ends
+    return list(ends.values())
 
 
 def _line(
     axes: Axes, tables: Tables, column: str, cells: str, name: str, look: dict[str, Any]
 ) -> End:
     """A column of some cells of the VAR game against N; where the line ends, and its name."""
-    rows = tables.select(
-        f"""SELECT "window" AS n, {column}.mean AS y FROM rq2_throughput
-            WHERE game = 'VAR' AND {cells} ORDER BY n"""
-    )
+    query = f'SELECT "window" AS n, {column}.mean AS y FROM rq2_throughput WHERE {cells}'
+    rows = tables.select(f"{query} AND game = 'VAR' ORDER BY n")
     axes.plot([row["n"] for row in rows], [row["y"] for row in rows], **look)
     return rows[-1]["n"], rows[-1]["y"], name, look["color"]
 

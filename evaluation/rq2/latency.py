@@ -7,12 +7,10 @@ and the engine knows the answer. Beside them the bare closed form, which knows n
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import cycle
 from math import log
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,18 +21,11 @@ from evaluation.rq2.throughput import PREDICATES
 from evaluation.step import SUBJECTS, Findings, Percentiles, Repeated, Row, in_a_row
 
 READINGS = ("computed anew", "after a slide", "remembered")
+Asked = tuple[int, str, ids.Engine, Callable[[], None], Callable[[], object]]
+"""K, the path, the engine, what brings it the next row, the question."""
+
 _WINDOW = 10_000
 _SIX = (1e4, 5e5, 3e7, 1250.0, 7e4, 4e6)  # N, A, B, m, A_P, B_P
-
-
-class _Asked(NamedTuple):
-    """A question, and the engine that it is put to; ``slide`` brings it a row."""
-
-    predicates: int
-    path: str
-    engine: ids.Engine
-    slide: Callable[[], None]
-    ask: Callable[[], object]
 
 
 def work(bench: Bench) -> Findings:
@@ -43,22 +34,23 @@ def work(bench: Bench) -> Findings:
     table = bench.events(SUBJECTS["synthetic"], _WINDOW + times)
     asked = [one for count in PREDICATES for one in _registered(table, count)]
     asked.append(_overlapping(table, bench.rng("overlapping")))
-    spent: dict[tuple[str, int], list[Percentiles]] = defaultdict(list)
+    spent: dict[tuple[str, int], list[Percentiles]] = {}
     for repetition in range(bench.size.repetitions):
-        for at, one in enumerate(asked):
-            forget = one.engine._questions.slid  # as a slide has it, without the slide
-            spent["after a slide", at].append(in_a_row(one.ask, times, one.slide))
-            spent["computed anew", at].append(in_a_row(one.ask, 10 * times, forget))
-            spent["remembered", at].append(in_a_row(one.ask, 10 * times))
+        for at, (_, _, engine, slide, ask) in enumerate(asked):
+            forget = engine._questions.slid  # as a slide has it, without the slide
+            after = in_a_row(ask, times, slide)
+            found = in_a_row(ask, 10 * times, forget), after, in_a_row(ask, 10 * times)
+            for reading, each in zip(READINGS, found, strict=True):
+                spent.setdefault((reading, at), []).append(each)
         bench.said((repetition + 1) / bench.size.repetitions)
-    found: list[Row] = [
-        {"predicates": one.predicates, "live": one.engine.atoms, "path": one.path,
-         "reading": reading, "p50": Repeated.of(each.p50 for each in spent[reading, at]),
+    rows: list[Row] = [
+        {"predicates": count, "live": engine.atoms, "path": path, "reading": reading,
+         "p50": Repeated.of(each.p50 for each in spent[reading, at]),
          "p99": Repeated.of(each.p99 for each in spent[reading, at])}
         for reading in READINGS
-        for at, one in enumerate(asked)
+        for at, (count, path, engine, _, _) in enumerate(asked)
     ]  # fmt: skip
-    return {"rq2_latency": found}
+    return {"rq2_latency": rows}
 
 
 def bare(n: float, a: float, _b: float, m: float, a_p: float, _b_p: float) -> tuple[float, ...]:
@@ -71,7 +63,7 @@ def bare(n: float, a: float, _b: float, m: float, a_p: float, _b_p: float) -> tu
     return share + lift, share, lift
 
 
-def _registered(table: pa.Table, count: int) -> Iterator[_Asked]:
+def _registered(table: pa.Table, count: int) -> Iterator[Asked]:
     """Both paths: of the first, the middle and the last of K, and each with a neighbour."""
     conditions = {f"p{k}": equality(*test) for k, test in enumerate(PREDICATES[count])}
     engine, slide = _engine(conditions, table.drop(["event_time"]))
@@ -81,19 +73,18 @@ def _registered(table: pa.Table, count: int) -> Iterator[_Asked]:
         for path, question in (("marginal", f"p{k}"), ("compositional", either)):
             if (by := engine.attribute("AVG", question).mechanism) != path:
                 raise AssertionError(f"{question} is answered by {by}, not {path}")
-            ask = partial(engine.attribute, "AVG", question)
-            yield _Asked(count, path + place, engine, slide, ask)
+            yield count, path + place, engine, slide, partial(engine.attribute, "AVG", question)
     if count == 4:
-        yield _Asked(count, "bare function", engine, slide, partial(bare, *_SIX))
+        yield count, "bare function", engine, slide, partial(bare, *_SIX)
 
 
-def _overlapping(table: pa.Table, rng: np.random.Generator) -> _Asked:
+def _overlapping(table: pa.Table, rng: np.random.Generator) -> Asked:
     """The union of ten Boolean columns, each true of half of the rows: all 2¹⁰ atoms live."""
     columns = {f"b{k}": rng.random(table.num_rows) < 0.5 for k in range(10)}
     conditions = {f"p{name}": name for name in columns}
     engine, slide = _engine(conditions, pa.table({**columns, "latency": table["latency"]}))
     ask = partial(engine.attribute, "AVG", " OR ".join(conditions))
-    return _Asked(len(columns), "union of all K, overlapping", engine, slide, ask)
+    return len(columns), "union of all K, overlapping", engine, slide, ask
 
 
 def _engine(

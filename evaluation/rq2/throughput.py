@@ -1,9 +1,8 @@
 """A window of summaries that slides over a stream, and two compiled ways to have them each time.
 
 *Incremental*: the rows that left are subtracted and those that came are added. *Per-window scan*:
-all rows inside are added up afresh. Both leave the same integers in the same table. It has a row
-for each live atom; where all that Algorithm 1 keeps is kept, also one for each predicate's marginal
-and one for the window, which are sums of atoms.
+all rows inside are added up afresh. Both leave the same integers in the same table: a row for each
+live atom and, where all is kept that Algorithm 1 keeps, for each predicate and for the window.
 """
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
@@ -19,7 +18,7 @@ import pyarrow as pa
 from numba import njit
 
 from evaluation.bench import Bench
-from evaluation.step import REGIONS, SUBJECTS, Findings, Row, Value, in_turns
+from evaluation.step import REGIONS, SUBJECTS, Findings, Row, in_turns
 from ids.kernels.compiling import compiled
 from ids.kernels.digits import accumulate
 from ids.kernels.scatter import add_summary
@@ -29,8 +28,7 @@ from ids.source import open_table
 from ids.state.scaling import cut_column, fit_column
 
 Words = npt.NDArray[np.int64]
-Test = tuple[str, str]
-"""A predicate: an attribute and the value it must have."""
+Test = tuple[str, str]  # an attribute and the value it must have
 
 ATOMS = "atoms"
 EVERYTHING = "atoms, marginals, window"
@@ -46,8 +44,7 @@ def _exclusive(count: int) -> list[Test]:
     return [*seen[:2], *unseen[:half], *seen[2:4], *unseen[half:], *seen[4:]]
 
 
-# As many live atoms as the paper has: 2, 6, 12 and 12.
-PREDICATES: dict[int, list[Test]] = {
+PREDICATES: dict[int, list[Test]] = {  # with as many live atoms as the paper has: 2, 6, 12 and 12
     1: [("region", "EU-West")],
     4: [("region", "EU-West"), ("region", "US-East"), ("tier", "premium"), ("tier", "basic")],
     16: _exclusive(16),
@@ -62,26 +59,25 @@ def work(window: int, bench: Bench) -> Findings:
     most = bench.size.of(quick=1_000_000, full=4_000_000) // window
     events = bench.events(SUBJECTS["synthetic"], window + tuples)
     rows: list[Row] = []
-    settings = list(product(PREDICATES, _GAMES))
-    for done, (count, game) in enumerate(settings):
+    for count, game in product(PREDICATES, _GAMES):
         prepared = Prepared(events, PREDICATES[count], _GAMES[game])
         about: Row = {"predicates": count, "live": prepared.refinement.atoms, "game": game}
         for kept, step in product((ATOMS, EVERYTHING), (1, 10, 100)):
             slides = tuples // step
             both = Maintained(prepared, window, step, kept), slides, max(2, min(most, slides))
             rows.append({**about, **cell(*both, bench.size.repetitions)})
-        bench.said((done + 1) / len(settings))
+        bench.said(len(rows) / 48)
     return {"rq2_throughput": rows}
 
 
-def cell(maintained: Maintained, slides: int, scans: int, repetitions: int) -> dict[str, Value]:
+def cell(maintained: Maintained, slides: int, scans: int, repetitions: int) -> Row:
     """Both ways side by side, after making sure that they give the same summaries."""
+    _, window, step, kept = maintained
     incremental, scan = maintained.incremental(slides), maintained.scan(scans)
     if not np.array_equal(incremental(), maintained.scan(1, before=slides - 1)()):
-        raise AssertionError(f"slides and scan disagree: {maintained.window}, {maintained.step}")
+        raise AssertionError(f"slides and scan disagree: {window}, {step}")
     took = in_turns({"ids": incremental, "scan": scan}, repetitions)
     ids, scanned = took["ids"], took["scan"]
-    _, window, step, kept = maintained
     return {
         "window": window, "step": step, "kept": kept, "slides": slides, "scans": scans,
         "ids_tuples_s": ids.rate(slides * step), "scan_tuples_s": scanned.rate(scans * step),
@@ -94,8 +90,7 @@ class Prepared:
     """What the slide loop reads, found once for each row as in the engine.
 
     atoms   uint32[n]       each row's atom
-    digits  int64[n, D]     each row's value, cut
-    scale   how values are cut to keep every bit, and what of them: (m, A) or (m, A, B)
+    digits  int64[n, D]     each row's value, cut to keep every bit
     holds   bool[live, K]   which predicates hold on which atom
     """
 
@@ -112,10 +107,7 @@ class Prepared:
 
 
 class Maintained(NamedTuple):
-    """A window of ``window`` rows that slides ``step`` rows at a time over a prepared stream.
-
-    kept  ``ATOMS``, or ``EVERYTHING`` that Algorithm 1 keeps
-    """
+    """A window of so many rows that slides so many at a time, and what is kept of it."""
 
     prepared: Prepared
     window: int
@@ -123,18 +115,13 @@ class Maintained(NamedTuple):
     kept: str
 
     def incremental(self, slides: int) -> Callable[[], Words]:
-        """So many slides, from the first full window on; the table after the last of them.
-
-        Many rows at once are summed by atom before marginals and the window are touched.
-        """
+        """So many slides, from the first full window on; the table after the last of them."""
+        # many rows at once are summed by atom before marginals and the window are touched
         kernel = _merged if self.kept == EVERYTHING and self.step > 1 else _by_row
         return self._work(kernel, self.scan(0)(), 0, slides)
 
     def scan(self, slides: int, before: int = 0) -> Callable[[], Words]:
-        """The windows of the same slides from number ``before`` + 1 on, each scanned whole.
-
-        With no slide at all it is the first window that is scanned.
-        """
+        """The windows from slide ``before`` + 1 on, each scanned whole; of no slides, the first."""
         live, count = self.prepared.holds.shape
         rows = live + count + 1 if self.kept == EVERYTHING else live
         table = np.zeros((rows, self.prepared.scale.words), np.int64)
@@ -143,7 +130,7 @@ class Maintained(NamedTuple):
     def _work(self, kernel: Any, start: Words, first: int, slides: int) -> Callable[[], Words]:
         """The kernel over the stream from row ``first`` on, upon a table that begins as given."""
         read, beyond = self.prepared, None
-        if self.kept == EVERYTHING:  # an atom's rows in the table are rows[starts[a]:starts[a+1]]
+        if self.kept == EVERYTHING:  # atom a is part of the table's rows[starts[a]:starts[a + 1]]
             live, count = read.holds.shape
             found = [[*(live + np.flatnonzero(held)), live + count] for held in read.holds]
             starts = np.cumsum([0, *map(len, found)]).astype(np.int64)
@@ -159,11 +146,9 @@ class Maintained(NamedTuple):
         return work
 
 
-# A row's sign is a constant wherever this is called: the loop is compiled for each sign.
-
-
 @njit(inline="always")
 def _add(table, beyond, atom, digits, first, step, centre, scratch, layout, sign):
+    """Rows to their atoms, and to what these are part of; compiled for each sign, a constant."""
     for i in range(np.uint64(first), np.uint64(first + step)):
         a = np.uint64(atom[i])
         accumulate(table, a, digits[i], centre, scratch, layout, sign)
@@ -175,12 +160,12 @@ def _add(table, beyond, atom, digits, first, step, centre, scratch, layout, sign
 
 @compiled()
 def _by_row(table, beyond, atom, digits, window, step, slides, centre, layout):
-    """Each row to its atom and to every row beyond: ``scatter.slide`` for steps of any size."""
+    """``ids.kernels.scatter.slide`` for steps of any size."""
     scratch = np.zeros_like(centre)
     for t in range(slides):
-        gone, come = t * step, t * step + window
+        gone = t * step
         _add(table, beyond, atom, digits, gone, step, centre, scratch, layout, -1)
-        _add(table, beyond, atom, digits, come, step, centre, scratch, layout, 1)
+        _add(table, beyond, atom, digits, gone + window, step, centre, scratch, layout, 1)
 
 
 @compiled()
@@ -192,10 +177,10 @@ def _merged(table, beyond, atom, digits, window, step, slides, centre, layout):
     delta = np.zeros((live, table.shape[1]), np.int64)
     touched = np.zeros(live, np.bool_)
     for t in range(slides):
-        gone, come = t * step, t * step + window
+        gone = t * step
         _add(delta, None, atom, digits, gone, step, centre, scratch, layout, -1)
-        _add(delta, None, atom, digits, come, step, centre, scratch, layout, 1)
-        for first in (gone, come):
+        _add(delta, None, atom, digits, gone + window, step, centre, scratch, layout, 1)
+        for first in (gone, gone + window):
             for i in range(first, first + step):
                 touched[atom[i]] = True
         for a in range(live):
@@ -209,10 +194,7 @@ def _merged(table, beyond, atom, digits, window, step, slides, centre, layout):
 
 @compiled()
 def _scanned(table, beyond, atom, digits, window, step, windows, centre, layout):
-    """Each window by atom, and the atoms to what they are part of; the table of the last one.
-
-    Returns a sum over what all of them found, so that none can be left out as useless.
-    """
+    """The table of the last window; returns a sum over all, so that none is left out as useless."""
     scratch = np.zeros_like(centre)
     found = 0
     for t in range(windows):

@@ -70,7 +70,7 @@ class Stage:
         premium = Candidate("", (("tier", "premium"),)).mask(self.rows)
         self.atom = 4 * np.argmax(region, axis=0) + 2 * premium + self.masks[-1]  # of each row
         self._atoms = [np.unique(self.atom[mask]) for mask in self.masks]  # of each predicate
-        self.tuples = GroupGame.of_tuples(aggregate, self.y)
+        self.tuples = GroupGame(aggregate, self.y)
         made = ids.Engine(window=ids.CountWindow(n), value=subject.value)
         self._engine = registered(made, {one.name: one.condition for one in _PREDICATES})
         self._engine.ingest(self.rows)
@@ -87,11 +87,11 @@ class Stage:
         _, estimand, budget, solve = method
         if estimand == "two":  # a game for each predicate: its rows, and the others
             groups = [(~mask).astype(np.intp) for mask in self.masks[:first]]
-            games = [GroupGame.of_rows(self.aggregate, self.y, group, 2) for group in groups]
+            games = [GroupGame(self.aggregate, self.y, group, 2) for group in groups]
             return [float(solve(game, budget, seed)[0]) for game in games]
         game, members = self.tuples, self.masks
         if estimand == "atoms":
-            game = GroupGame.of_rows(self.aggregate, self.y, self.atom, 4 * len(REGIONS))
+            game = GroupGame(self.aggregate, self.y, self.atom, 4 * len(REGIONS))
             members = self._atoms
         phi = solve(game, budget, seed)
         return [float(phi[of].sum()) for of in members[:first]]

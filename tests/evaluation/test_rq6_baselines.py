@@ -33,7 +33,7 @@ def values(rows: int, seed: int = 1) -> np.ndarray:
 def grouped(aggregate: Aggregate, groups: int = 5) -> GroupGame:
     rng = np.random.default_rng(2)
     of = np.concatenate([np.arange(groups), rng.integers(0, groups, 40)])
-    return GroupGame.of_rows(aggregate, values(len(of)), of, groups)
+    return GroupGame(aggregate, values(len(of)), of, groups)
 
 
 def aggregate_of(aggregate: Aggregate, rows: np.ndarray) -> float:
@@ -45,7 +45,7 @@ def aggregate_of(aggregate: Aggregate, rows: np.ndarray) -> float:
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_a_coalition_is_worth_the_aggregate_of_its_groups_rows(aggregate: Aggregate) -> None:
     y, of = values(30), np.arange(30) % 3
-    game = GroupGame.of_rows(aggregate, y, of, 3)
+    game = GroupGame(aggregate, y, of, 3)
     for coalition in ([0, 0, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1]):
         rows = y[np.isin(of, np.flatnonzero(coalition))]
         assert game(np.array(coalition))[0] == pytest.approx(aggregate_of(aggregate, rows))
@@ -73,7 +73,7 @@ def test_where_each_row_is_a_player_the_exact_values_are_what_ids_attributes(
     engine = ids.Engine(window=ids.CountWindow(9), value="y")
     engine.register("p", "b")
     engine.ingest({"b": mask, "y": y})
-    phi = GroupGame.of_tuples(aggregate, y).shapley()
+    phi = GroupGame(aggregate, y).shapley()
     assert phi[mask].sum() == pytest.approx(engine.attribute(aggregate, "p").value)
 
 
@@ -84,7 +84,7 @@ def test_all_orders_of_the_rows_give_the_exact_values(aggregate: Aggregate, walk
     centred = y - y.mean() if aggregate == "VAR_POP" else y
     orders = np.array(list(permutations(range(5))))
     gains = walk(centred, orders, aggregate == "VAR_POP")
-    exact = GroupGame.of_tuples(aggregate, y).shapley()
+    exact = GroupGame(aggregate, y).shapley()
     assert gains / len(orders) == pytest.approx(exact)
 
 
@@ -92,31 +92,30 @@ def test_all_orders_of_the_rows_give_the_exact_values(aggregate: Aggregate, walk
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_one_seed_is_one_estimate_whatever_walks(aggregate: Aggregate, walk: Walk) -> None:
     y = values(60)
-    expected = permutation(GroupGame.of_tuples(aggregate, y), 7, 3, walk=plain)
-    found = permutation(GroupGame.of_tuples(aggregate, y), 7, 3, walk=walk)
+    expected = permutation(GroupGame(aggregate, y), 7, 3, walk=plain)
+    found = permutation(GroupGame(aggregate, y), 7, 3, walk=walk)
     assert found == pytest.approx(expected)
     assert found.sum() == pytest.approx(aggregate_of(aggregate, y))
 
 
 def test_more_orders_than_a_batch_are_all_walked() -> None:
     y = values(100_000)
-    found = permutation(GroupGame.of_tuples("AVG", y), 3, 0, walk=vectorised)  # two, then one
+    found = permutation(GroupGame("AVG", y), 3, 0, walk=vectorised)  # two, then one
     assert found.sum() == pytest.approx(y.mean())
 
 
 def test_of_two_players_paired_kernelshap_is_exact_and_unpaired_is_near() -> None:
     game = grouped("AVG", 2)
-    rng = np.random.default_rng(4)
-    assert kernelshap(game, 10, rng, paired=True) == pytest.approx(game.shapley())
-    assert kernelshap(game, 20_000, rng) == pytest.approx(game.shapley(), rel=0.05)
-    assert kernelshap(game, 25, rng) != pytest.approx(game.shapley(), rel=1e-3)
+    assert kernelshap(game, 10, 4, paired=True) == pytest.approx(game.shapley())
+    assert kernelshap(game, 20_000, 4) == pytest.approx(game.shapley(), rel=0.05)
+    assert kernelshap(game, 25, 4) != pytest.approx(game.shapley(), rel=1e-3)
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 @pytest.mark.parametrize("paired", [False, True])
 def test_kernelshap_converges_to_the_exact_values(aggregate: Aggregate, paired: bool) -> None:
     game = grouped(aggregate)
-    found = kernelshap(game, 40_000, np.random.default_rng(5), paired=paired)
+    found = kernelshap(game, 40_000, 5, paired=paired)
     whole = game(np.ones(5))[0]
     assert np.abs(found - game.shapley()).max() < 0.02 * abs(whole)
     assert found.sum() == pytest.approx(whole)
@@ -124,7 +123,7 @@ def test_kernelshap_converges_to_the_exact_values(aggregate: Aggregate, paired: 
 
 def test_kernelshap_stands_fewer_coalitions_than_players() -> None:
     game = grouped("AVG", 12)
-    found = kernelshap(game, 4, np.random.default_rng(6))
+    found = kernelshap(game, 4, 6)
     assert found.sum() == pytest.approx(game(np.ones(12))[0])
 
 

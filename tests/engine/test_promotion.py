@@ -208,7 +208,8 @@ def test_a_busy_writer_rebuilds_and_demotes_behind_its_slides() -> None:
         assert not engine.predicates.keys() & engine.promoted.keys()
         promoter = engine._promoter
         assert promoter is not None
-        Thread(target=promoter._rebuild_when_due, daemon=True).start()
+        timer = Thread(target=promoter._rebuild_when_due, daemon=True)
+        timer.start()
         while not promoter._overdue:
             sleep(0.001)
         feed(engine, plain, 3, 10)
@@ -218,6 +219,7 @@ def test_a_busy_writer_rebuilds_and_demotes_behind_its_slides() -> None:
         thread.join()
         feed(engine, plain, 4, 10)
         assert [*engine.promoted.values()] == ["k = 7"]
+    timer.join()
     engine.attribute("AVG", ASKED)
     engine.rebuild()
     assert engine.attribute("AVG", ASKED)[:3] == plain.attribute("AVG", ASKED)[:3]

@@ -21,18 +21,11 @@ app = typer.Typer(
 app.add_typer(workload)
 
 _QUESTIONS = typer.Argument(metavar="[rq1 … rq6 beyond]", help="Research questions; all without.")
-_OUT = typer.Option("--out", metavar="DIR", help="Where records, figures and report go.")
+_OUT = typer.Option(metavar="DIR", help="Where records, figures and report go.")
 _QUICK = typer.Option("--quick", help="Small sizes: minutes on two cores.")
 _BENCH = typer.Option("--bench", help="Only what README's table of benchmarks is made of.")
-_TAXI = typer.Option(
-    "--taxi",
-    metavar="PATH",
-    help="Trips for the nyc workload: a TLC Parquet file, yellow or green, or a directory of them. "
-    "May be given several times.",
-)
-_WORKLOADS = typer.Option(
-    "--workloads", metavar="DIR", help="Where prepared workloads are kept; DIR/workloads without."
-)
+_TAXI = typer.Option(metavar="PATH", help="Trips for nyc: a TLC Parquet file, or a directory.")
+_WORKLOADS = typer.Option(metavar="DIR", help="Where workloads are kept; in --out without.")
 _RUN = typer.Argument(metavar="[DIR]", help="The output directory of a full run.")
 
 
@@ -52,14 +45,16 @@ def run(
     What is on record in DIR is not measured again: a run that was stopped goes on where it was.
     """
     with reporting(debug):
+        from evaluation.step import FULL, QUICK, chapters
+
+        asked = chapters(questions or ())  # before what may not be installed is imported
+
         from evaluation.bench import Library
         from evaluation.records import make_directory
         from evaluation.report import benchmarks, compose, write
         from evaluation.run import measure
-        from evaluation.step import FULL, QUICK, chapters
         from evaluation.workloads import ingredients
 
-        asked = chapters(questions or ())
         trips = ingredients(taxi or [], zones)
         if not trips:
             note("no taxi trips (--taxi): nyc is left out, auction stands in for it where it can")

@@ -6,15 +6,15 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.optimize import isotonic_regression
 
 from evaluation.step import Repeated
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 OURS = "#08325e"
 GREY = "#6b6b6b"
@@ -36,10 +36,7 @@ _LETTERS = 7.5  # points, as in figures.mplstyle
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Matplotlib in our style, without a display, for as long as this lasts."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+    """Matplotlib in our style, for as long as this lasts."""
     with matplotlib.rc_context(fname=Path(__file__).with_name("figures.mplstyle")):
         yield
 
@@ -48,8 +45,6 @@ def canvas(
     panels: int = 1, height: float = 2.6, *, lines: int = 1, **kwargs: Any
 ) -> tuple[Figure, list[Axes]]:
     """Panels side by side, line by line; one is a column of the paper wide, more are a page."""
-    from matplotlib.figure import Figure
-
     drawing = Figure(figsize=(3.6 if panels == 1 else 7.4, height))  # inches
     axes = drawing.subplots(lines, panels, squeeze=False, **kwargs)
     return drawing, list(axes.ravel())
@@ -111,8 +106,6 @@ def svg(drawing: Figure) -> str:
 
 def _apart(heights: Sequence[float], least: float, floor: float) -> list[float]:
     """The same heights, above the floor, moved no further than neighbours ``least`` apart need."""
-    from scipy.optimize import isotonic_regression
-
     order = np.argsort(heights, kind="stable")
     steps = least * np.arange(len(heights))
     moved = np.empty(len(heights))

@@ -13,28 +13,19 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import rich.progress as bars
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from evaluation import records
 from evaluation.bench import Bench, Library
-from evaluation.step import SUBJECTS, Chapter, Findings, Step
+from evaluation.step import SUBJECTS, Chapter, Step
 from ids.errors import SourceError
 
-_COLUMNS = (
-    bars.TextColumn("{task.description}", markup=False),
-    bars.BarColumn(32),
-    bars.TaskProgressColumn(),
-    bars.TimeRemainingColumn(),
-)
+_SPEED = 86_400  # seconds that tell how fast the machine is: all that were spent
 
 
 def measure(
-    chapters: Sequence[Chapter],
-    out: Path,
-    library: Library,
-    console: Console | None = None,
-    bench: bool = False,
+    chapters: Sequence[Chapter], out: Path, library: Library, console: Console, bench: bool = False
 ) -> None:
     """Every step of these chapters, or those that feed README's table, on record in ``out``.
 
@@ -42,11 +33,10 @@ def measure(
     was stopped goes on where it was, with the step it was in. The console has a line for each step
     and, on a terminal, a bar with the time left: steps weigh the seconds they are said to take.
     """
-    kept, size, console = out / "records", library.size, console or Console(quiet=True)
-    say = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    for record in records.read_all(kept):
-        if (other := record["fingerprint"]["size"]) != size.name:
-            raise SourceError(f"{out} holds a {other} run; give a {size.name} one its own")
+    size, say = library.size, partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    there = {r["step"]: r["fingerprint"] for r in records.read_all(out / "records")}
+    if other := next((one["size"] for one in there.values() if one["size"] != size.name), None):
+        raise SourceError(f"{out} holds a {other} run; give a {size.name} one its own")
     fed = tuple(tomllib.loads(Path(__file__).with_name("benchmarks.toml").read_text())["steps"])
     steps = [
         replace(step, needs=tuple(map(library.named, step.needs)))
@@ -57,28 +47,29 @@ def measure(
     needed = {name for step in steps for name in step.needs}
     wanted = [name for name in SUBJECTS if name in needed]
     library.prepare(wanted, lambda name: say(f"preparing {name} on Spark"))
-    there = {record["step"]: record["fingerprint"] for record in records.read_all(kept)}
     todo = [step for step in steps if there.get(step.name) != _fingerprint(step, library)]
     left_alone = len(steps) - len(todo)
     if left_alone:
         say(f"{left_alone} of {len(steps)} steps are on record and left alone")
-    with bars.Progress(
-        *_COLUMNS,
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-        speed_estimate_period=86_400,  # seconds: all that was done tells the machine's speed
-    ) as told:
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(32),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    shown = Progress(*columns, console=console, transient=True, speed_estimate_period=_SPEED)
+    shown.disable = not console.is_terminal  # elsewhere even an empty display leaves a blank line
+    with shown as told:
         told.add_task("", total=sum(step.seconds for step in todo))
         for number, step in enumerate(todo, left_alone + 1):
             how = _take(step, out, library, told)
             say(f"[{number}/{len(steps)}] {step.name}: {step.does}, {how}")
 
 
-def _take(step: Step, out: Path, library: Library, told: bars.Progress) -> str:
+def _take(step: Step, out: Path, library: Library, told: Progress) -> str:
     """One step, on record; returns how long it took, or why it was left out."""
     (bar,) = told.tasks
-    before = bar.completed
+    before, start = bar.completed, perf_counter()
 
     def said(done: float) -> None:
         told.update(bar.id, description=step.does, completed=before + done * step.seconds)
@@ -92,12 +83,11 @@ def _take(step: Step, out: Path, library: Library, told: bars.Progress) -> str:
         "trips": [path.name for path in library.trips[:-1]] if "nyc" in step.needs else [],
         **records.circumstances(),
     }
-    findings: Findings = {}
-    scratch, start = out / f".{step.name}.{os.getpid()}.tmp", perf_counter()
+    scratch = out / f".{step.name}.{os.getpid()}.tmp"
     try:
         scratch.mkdir(parents=True)
-        if not missing:
-            findings = step.work(Bench(library.size, library, scratch, said))
+        bench = Bench(library.size, library, scratch, said)
+        findings = {} if missing else step.work(bench)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     record["seconds"] = perf_counter() - start
@@ -108,10 +98,6 @@ def _take(step: Step, out: Path, library: Library, told: bars.Progress) -> str:
 
 def _fingerprint(step: Step, library: Library) -> dict[str, Any]:
     """What a record must agree in to stand for this step."""
-    had = [name for name in step.needs if library.missing(name) is None]
-    return {
-        "size": library.size.name,
-        "ids": version("ids-engine"),
-        "cores": os.cpu_count(),
-        "workloads": {name: library.seal(name) for name in had},
-    }
+    seals = {name: library.seal(name) for name in step.needs if library.missing(name) is None}
+    about = {"size": library.size.name, "ids": version("ids-engine"), "cores": os.cpu_count()}
+    return {**about, "workloads": seals}

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import pandas_udf
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def drill_down(rows: DataFrame, columns: Sequence[str], slide: str) -> DataFrame:

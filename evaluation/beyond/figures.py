@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from evaluation.beyond.queries import query
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_line, label_lines, plot
 from evaluation.tables import Tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # Light beside dark, so that neighbours are told apart in grey.
 _FILLS = {

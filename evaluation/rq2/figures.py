@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_line, label_lines
 from evaluation.tables import Tables, power
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _WINDOWS = (1e3, 1e4, 1e5, 1e6)
 _BESIDE: dict[str, Any] = {"color": GREY, "linestyle": ":"}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.figure import Figure
 
 from evaluation.drawing import GREY, STYLES, canvas, label_lines, plot
 from evaluation.step import Repeated
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from evaluation.tables import Tables
+from evaluation.tables import Tables
 
 THIN: dict[str, Any] = {"color": STYLES[1]["color"], "linestyle": "-", "linewidth": 0.8}
 DASHED: dict[str, Any] = {"color": GREY, "linestyle": (0, (4, 3)), "linewidth": 1.0}

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from matplotlib.figure import Figure
 
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_line, label_lines
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from evaluation.tables import Tables
+from evaluation.tables import Tables
 
 LINES = {"static": {"color": GREY}, "adaptive, f = 10": STYLES[1], "ours": STYLES[0],
          "oracle": STYLES[2]}  # fmt: skip

@@ -83,7 +83,7 @@ def test_a_terminal_shows_a_bar_and_a_line_for_each_step(tmp_path: Path) -> None
     steps = [Step(f"rq1-{name}", f"counting {name}", 60.0, work) for name in ("a", "b")]
     steps.append(Step("rq1-c", "trips", 60.0, work, ("nyc",)))
     library = Library(tmp_path / "workloads", QUICK)
-    measure([Chapter("rq1", lambda _: steps[:1])], tmp_path, library)
+    measure([Chapter("rq1", lambda _: steps[:1])], tmp_path, library, Console(quiet=True))
     out = io.StringIO()
     terminal = Console(file=out, force_terminal=True, width=100)
     measure([Chapter("rq1", lambda _: steps)], tmp_path, library, terminal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,60 +29,54 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Array]] = {
 }
 
 
-class Window(NamedTuple):
-    """Rows inside, in a random order by ``rank``, and rows before them that must leave no trace."""
-
-    kind: str
-    values: Array
-    rank: Array
-    before: Array
-
-
 def enumerated(bench: Bench) -> Findings:
     """The worst of every game and kind of values."""
     rows: list[Row] = []
     drawn = list(windows(bench.rng("rq1-enumeration"), bench.size.of(quick=1, full=5)))
     for done, window in enumerate(drawn, start=1):
-        rows += compared(window)
+        rows += compared(*window)
         bench.said(done / len(drawn))
     return {"rq1_enumeration": worst(rows, "game", "kind")}
 
 
-def windows(rng: np.random.Generator, times: int) -> Iterator[Window]:
-    """So many windows of every kind and every N from 0 to 12."""
+def windows(rng: np.random.Generator, times: int) -> Iterator[tuple[str, Array, Array, Array]]:
+    """So many windows of every kind and every N from 0 to 12.
+
+    The values inside, their random rank, and values before them that must leave no trace.
+    """
     for _ in range(times):
         for kind, draw in KINDS.items():
             for n in range(13):
-                yield Window(kind, draw(rng, n), rng.permutation(n), draw(rng, max(n, 3)))
+                yield kind, draw(rng, n), rng.permutation(n), draw(rng, max(n, 3))
 
 
-def compared(window: Window) -> Iterator[Row]:
+def compared(kind: str, values: Array, rank: Array, before: Array) -> Iterator[Row]:
     """A case is a predicate: one of every size m = 0 … N, the rows of ``rank < m``."""
-    given, order, n = answers(window), np.argsort(window.rank), len(window.values)
+    given, order, n = answers(values, rank, before), np.argsort(rank), len(values)
     for game in GAMES:
-        phi = shapley_values(game, window.values.tolist())
+        phi = shapley_values(game, values.tolist())
         whole = sum(phi, Fraction(0))
         for m in range(n + 1):
             share = Fraction(m, n or 1) * whole
             lift = sum((phi[row] for row in order[:m]), Fraction(0)) - share
             errors = off(given[game, m], share, lift, whole)
             named = zip(("abs_err", "rel_err", "units"), errors, strict=True)
-            yield {"game": game, "kind": window.kind, "cases": True, **dict(named)}
+            yield {"game": game, "kind": kind, "cases": True, **dict(named)}
 
 
-def answers(window: Window) -> dict[tuple[str, int], float]:
+def answers(values: Array, rank: Array, before: Array) -> dict[tuple[str, int], float]:
     """The engine's attribution by game and size of the predicate, after others came and went."""
-    n = len(window.values)
+    n = len(values)
     engine = ids.Engine(window=ids.CountWindow(n) if n else ids.Changelog(), value="y", degree=4)
     for m in range(n + 1):
         engine.register(f"p{m}", f"rank < {m}")
-    before = {"rank": np.arange(len(window.before)) % (n + 1), "y": window.before}
+    gone = {"rank": np.arange(len(before)) % (n + 1), "y": before}
     if n:
-        engine.ingest(before)
-        engine.ingest({"rank": window.rank, "y": window.values})
+        engine.ingest(gone)
+        engine.ingest({"rank": rank, "y": values})
     else:
-        engine.apply(inserts=before)
-        engine.apply(deletes=before)
+        engine.apply(inserts=gone)
+        engine.apply(deletes=gone)
     assert engine.rows == n
     return {(g, m): engine.attribute(g, f"p{m}").value for g in GAMES for m in range(n + 1)}
 

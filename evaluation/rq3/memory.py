@@ -67,15 +67,30 @@ class Configuration:
     def analytic(self, window: int) -> dict[str, float]:
         """Bytes by component, for a window of so many rows.
 
-        A retained row is its atom, the measure's digits, whether it plays, and the raw columns; for
-        a sample, which needs to know which rows left, its number and its stratum besides.
+        summaries  of the window, of each predicate and of each atom: a count, a sum for each digit
+                   and two words for each product of two digits, 1 + 2 + 2 · 3 = 9 words, and one
+                   that counts every row for COUNT(*), NULL or not. An atom has its signature
+                   besides, a byte for each predicate, and three codes in the tables that lead to it
+        retained   a row's atom, the measure's digits, whether it plays, and the raw columns; for a
+                   sample, which needs to know which rows left, its number and its stratum besides
+        index      two bytes a row and column, and for each block a key and a place of every
+                   distinct value. Blocks have 65,536 rows; about sixteen smaller ones, of 1,024 at
+                   least, stand behind them
+        sample     rows that may yet be drawn, and up to twice as many that wait for the next sweep,
+                   which comes once 4,096 are held; each with its columns, its stratum, number and
+                   priority, the measure and whether it plays
         """
+        summary = (Scale(0, DIGITS, 2).words + Scale(0, 0, 0).words) * _WORD
+        atoms = ATOMS * (len(PREDICATES) + 3 * _CODE)
         row = _CODE + DIGITS * _WORD + _FLAG + _COLUMNS + (_WORD + _CODE if self.sampling else 0)
+        blocks = window // 65_536 + min(16, window // 1_024)
+        directory = blocks * sum(map(len, TEXTS.values())) * (_WORD + 4)
+        candidate = _COLUMNS + _CODE + 3 * _WORD + _FLAG
         return {
-            "summaries": _summaries(),
+            "summaries": (1 + len(PREDICATES) + ATOMS) * summary + atoms,
             "retained": window * row if self.retains else 0,
-            "index": _index(window) if self.indexed else 0,
-            "sample": _sample(self.sampling, window) if self.sampling else 0,
+            "index": len(TEXTS) * _PLACE * window + directory if self.indexed else 0,
+            "sample": _candidates(self.sampling, window) * candidate if self.sampling else 0,
         }
 
 
@@ -88,38 +103,10 @@ CONFIGURATIONS = {
 }
 
 
-def _summaries() -> float:
-    """The sums of the window, of each predicate and of each atom.
-
-    A summary of the measure is a count, a sum for each digit and two words for each product of two
-    digits: 1 + 2 + 2 · 3 = 9 words. COUNT(*) counts every row, NULL or not, in one more. An atom
-    has its signature besides, a byte for each predicate, and three entries of four bytes in the
-    tables that lead from a row to it.
-    """
-    summary = (Scale(0, DIGITS, 2).words + Scale(0, 0, 0).words) * _WORD
-    return (1 + len(PREDICATES) + ATOMS) * summary + ATOMS * (len(PREDICATES) + 3 * _CODE)
-
-
-def _index(window: int) -> float:
-    """Two bytes a row and column, and for each block a key and a place of every distinct value.
-
-    Blocks have 65,536 rows; about sixteen smaller ones, of 1,024 at least, stand behind them.
-    """
-    blocks = window // 65_536 + min(16, window // 1_024)
-    distinct = sum(map(len, TEXTS.values()))
-    return len(TEXTS) * _PLACE * window + blocks * distinct * (_WORD + 4)
-
-
-def _sample(sampling: ids.Sampling, window: int) -> float:
-    """Rows that may yet be drawn, and up to twice as many that wait for the next sweep.
-
-    It comes once 4,096 rows are held. A row has its columns, its stratum, number and priority, the
-    measure and whether it plays.
-    """
+def _candidates(sampling: ids.Sampling, window: int) -> float:
     strata = len(TEXTS["region"]) if sampling.strata else 1
     drawn = strata * survivors(sampling.size + 2 * sampling.taken_whole, window / strata)
-    rows = max(4_096, 3 * (drawn + 2 * survivors(sampling.taken_whole, window)))
-    return min(window, rows) * (_COLUMNS + _CODE + 3 * _WORD + _FLAG)
+    return min(window, max(4_096, 3 * (drawn + 2 * survivors(sampling.taken_whole, window))))
 
 
 def survivors(size: int, window: float) -> float:

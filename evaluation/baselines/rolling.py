@@ -52,11 +52,7 @@ def by_pandas(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
 
 
 def by_polars(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
-    """One lazy plan, so that the rolling sums run on all cores.
-
-    Tried and no faster: eager, an indicator in Float64, comparing dictionary codes instead of
-    names, n and λ as expressions of the plan.
-    """
+    """One lazy plan, on all cores; no faster: eager, Float64, codes for names, n and λ in it."""
     frame = pl.from_arrow(table.select(["region", "latency"]))
     assert isinstance(frame, pl.DataFrame)
     rows = np.minimum(np.arange(1, len(frame) + 1), window)
@@ -80,8 +76,7 @@ def by_polars(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
 def by_duckdb(table: pa.Table, window: int, regions: Sequence[str]) -> Columns:
     """Running sums, which DuckDB streams, minus those of ``window`` rows before.
 
-    About nine times as fast as the frame; its error grows with the stream (4e-11 after 500,000
-    rows). The rows must come in order of time.
+    Nine times as fast as the frame, of rows in order; its error grows, 4e-11 after 500,000 rows.
     """
     moments = _moments(regions, "count(*) FILTER ({})", "sum(latency) FILTER ({})")
     running = [f"{sql} OVER (ROWS UNBOUNDED PRECEDING) AS {n}" for n, sql in moments.items()]

@@ -10,65 +10,50 @@ from matplotlib.figure import Figure
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_line, label_lines
 from evaluation.tables import Tables, power
 
-_WINDOWS = (1e3, 1e4, 1e5, 1e6)
 _BESIDE: dict[str, Any] = {"color": GREY, "linestyle": ":"}
+Line = tuple[str, str, str, dict[str, Any]]  # column, cells, name, look
 
 
 def _throughput(tables: Tables) -> Figure:
-    drawing, panels = canvas(2, height=2.9)
-    titles = ("(a) throughput, K = 4", "tuples/s"), ("(b) speed-up at |Δ| = 1", "over a scan")
-    for axes, (title, label), draw in zip(panels, titles, (_tuples, _speedups), strict=True):
-        ends = draw(axes, tables)
-        axes.set(xscale="log", yscale="log", xlabel="window size N", ylabel=label, title=title)
-        axes.set_xticks(_WINDOWS)
-        axes.set_xlim(right=25 * _WINDOWS[-1])
-        axes.set_ylim(top=10 * max(y for _, y, _, _ in ends))
-        label_lines(axes, ends)
+    tuples = [
+        (f"{column}_tuples_s", f"kept = 'atoms' AND step = {step} AND predicates = 4",
+         f"{name}, |Δ| = {step}", style | {"marker": marker})
+        for step, marker in ((1, "o"), (10, "^"), (100, "s"))
+        for column, name, style in (("ids", "IDS", STYLES[0]), ("scan", "scan", STYLES[1]))
+    ]  # fmt: skip
+    marginals = "kept <> 'atoms' AND step = 1 AND predicates = 4"
+    tuples.append(("ids_tuples_s", marginals, "and marginals, |Δ| = 1", _BESIDE))
+    speedups = [
+        ("speedup", f"kept {kept} 'atoms' AND step = 1 AND predicates = {count}",
+         f"{name}K = {count}", style | {"marker": marker, "markerfacecolor": "none"})
+        for kept, name, style in (("=", "", STYLES[0]), ("<>", "and marginals, ", _BESIDE))
+        for count, marker in ((1, "o"), (4, "^"), (16, "s"), (64, "D"))
+    ]  # fmt: skip
+    drawing, (left, right) = canvas(2, height=3.2)
+    for row in tables.where("rq2_algorithm1", contender="Engine.ingest, an Arrow batch of one row"):
+        n, speed = row["window"], 1e9 / row["ns_per_tuple"].mean
+        left.plot(n, speed, "*", color=OURS, markersize=8, zorder=3)
+        label_line(left, n, speed, "live engine", color=OURS, xytext=(-6, -5), ha="right")
+    right.plot((1e3, 1e6), (5e2, 5e5), color="#bbbbbb", zorder=0)
+    label_line(right, 1e3, 5e2, "N / 2", color=GREY, xytext=(-4, 12))
+    _panel(left, tables, "(a) throughput, K = 4", "tuples/s", tuples)
+    _panel(right, tables, "(b) speed-up at |Δ| = 1", "speed-up over a scan", speedups)
     return drawing
 
 
-End = tuple[float, float, str, str]
-
-
-def _tuples(axes: Axes, tables: Tables) -> list[End]:
+def _panel(axes: Axes, tables: Tables, title: str, label: str, lines: list[Line]) -> None:
+    """Lines of the VAR game's cells against N, each named where it ends."""
     ends = []
-    for step, marker in ((1, "o"), (10, "^"), (100, "s")):
-        cells = f"kept = 'atoms' AND step = {step} AND predicates = 4"
-        for column, name, style in (("ids", "IDS", STYLES[0]), ("scan", "scan", STYLES[1])):
-            look = style | {"marker": marker}
-            named = f"{name}, |Δ| = {step}"
-            ends.append(_line(axes, tables, f"{column}_tuples_s", cells, named, look))
-    cells = "kept <> 'atoms' AND step = 1 AND predicates = 4"
-    ends.append(_line(axes, tables, "ids_tuples_s", cells, "and marginals, |Δ| = 1", _BESIDE))
-    for row in tables.where("rq2_algorithm1", contender="Engine.ingest, an Arrow batch of one row"):
-        n, speed = row["window"], 1e9 / row["ns_per_tuple"].mean
-        axes.plot(n, speed, "*", color=OURS, markersize=8, zorder=3)
-        label_line(axes, n, speed, "live engine", color=OURS, xytext=(-6, -5), ha="right")
-    return ends
-
-
-def _speedups(axes: Axes, tables: Tables) -> list[End]:
-    ends = {}
-    for kept, style in (("=", STYLES[0]), ("<>", _BESIDE)):
-        for count, marker in ((1, "o"), (4, "^"), (16, "s"), (64, "D")):
-            cells = f"kept {kept} 'atoms' AND step = 1 AND predicates = {count}"
-            look = style | {"marker": marker, "markerfacecolor": "none", "linewidth": 0.9}
-            look["label"] = f"K = {count}" if kept == "=" else None
-            name = "atoms" if kept == "=" else "and marginals"
-            ends[kept] = _line(axes, tables, "speedup", cells, name, look)
-    axes.plot(_WINDOWS, [n / 2 for n in _WINDOWS], color="#bbbbbb", zorder=0, label="N / 2")
-    axes.legend(loc="upper left")
-    return list(ends.values())
-
-
-def _line(
-    axes: Axes, tables: Tables, column: str, cells: str, name: str, look: dict[str, Any]
-) -> End:
-    """A column of some cells of the VAR game against N; where the line ends, and its name."""
-    query = f'SELECT "window" AS n, {column}.mean AS y FROM rq2_throughput WHERE {cells}'
-    rows = tables.select(f"{query} AND game = 'VAR' ORDER BY n")
-    axes.plot([row["n"] for row in rows], [row["y"] for row in rows], **look)
-    return rows[-1]["n"], rows[-1]["y"], name, look["color"]
+    for column, cells, name, look in lines:
+        query = f'SELECT "window" AS n, {column}.mean AS y FROM rq2_throughput WHERE {cells}'
+        rows = tables.select(f"{query} AND game = 'VAR' ORDER BY n")
+        axes.plot([row["n"] for row in rows], [row["y"] for row in rows], linewidth=0.9, **look)
+        ends.append((rows[-1]["n"], rows[-1]["y"], name, look["color"]))
+    axes.set(xscale="log", yscale="log", xlabel="window size N", ylabel=label, title=title)
+    axes.set_xticks([1e3, 1e4, 1e5, 1e6])
+    axes.set_xlim(right=6e7)
+    axes.set_ylim(top=20 * max(y for _, y, _, _ in ends))
+    label_lines(axes, ends)
 
 
 def _alternatives(tables: Tables) -> Figure:

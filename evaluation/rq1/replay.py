@@ -97,24 +97,23 @@ def slides(bench: Bench, subject: Subject) -> Findings:
     """A workload's replay: check points all along, a checkpoint in the middle, the end."""
     count = bench.size.of(quick=5_000, full=300_000)
     watch = watched(bench, subject, WINDOW + count)
-    engine, kept = watch.filled(WINDOW), bench.scratch / "half.ids"
-    rows: list[Row] = []
-    step = count // bench.size.of(quick=25, full=120)
-    half, due, checks = 0, WINDOW, 0
     # single rows, small batches and large ones, in a random order
     sizes = bench.rng("rq1-batches").choice((1, 1, 2, 5, 10, 50, 100, 200), count)
-    ends = WINDOW + np.minimum(np.cumsum(sizes), count)
-    for first, last in pairwise((WINDOW, *np.unique(ends).tolist())):
+    ends = np.unique(WINDOW + np.minimum(np.cumsum(sizes), count))
+    marks = np.linspace(WINDOW, WINDOW + count, bench.size.of(quick=26, full=121))
+    due = set(ends[np.searchsorted(ends, marks)].tolist())
+    half = int(ends[np.searchsorted(ends, WINDOW + count // 2)])
+    engine, kept = watch.filled(WINDOW), bench.scratch / "half.ids"
+    rows: list[Row] = []
+    for first, last in pairwise((WINDOW, *ends.tolist())):
         engine.ingest(watch.rows.slice(first, last - first))
-        if last >= due or last == WINDOW + count:
+        if last in due:
             rows += checked(watch, engine, last)
-            checks, due = checks + 1, due + step
             bench.said((last - WINDOW) / count)
-        if not half and last >= WINDOW + count // 2:
+        if last == half:
             engine.checkpoint(kept)
-            half = last
     ended, again = ask(engine, GAMES, ASKED), restored(kept, watch.rows.slice(half))
-    facts: Row = {"workload": subject.workload, "slides": count, "checks": checks}
+    facts: Row = {"workload": subject.workload, "slides": count, "checks": len(due)}
     survived: Row = {
         "restored_at": half - WINDOW,
         "answers": len(ended),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import nextafter
 from random import Random
 
 import numpy as np
@@ -115,3 +116,11 @@ def test_a_trimmed_square_is_the_whole_square(values: list[float]) -> None:
     assert np.array_equal(whole[:-1], fewer)
     assert not whole[-1].any()
     assert parts.trimmed(2.0**-40) == parts
+
+
+def test_a_square_is_trimmed_only_where_its_last_part_is_0_however_far_values_are_apart() -> None:
+    y = nextafter(1.0, 2.0)  # with its last bit set
+    for apart in range(90):
+        trimmed = Parts.fit(2.0**apart, 1.0, 2).trimmed(1.0)
+        _, second = split(np.array([y]), trimmed)
+        assert joined(second, 2 * trimmed.exponent) == Fraction(y) ** 2, apart

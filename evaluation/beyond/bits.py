@@ -280,5 +280,5 @@ def _gaps(emits: pa.Table, trips: pa.Table, count: int) -> list[float]:
         exact = [("average", average, average), ("variance", variance, variance)]
         exact += [(name, truth.attribution("AVG", name, first, last), average) for name in holds]
         for name, value, scale in exact:
-            gaps.append(float(abs(Fraction(emit[name][0].as_py()) - value) / abs(scale)))
+            gaps.append(float(abs(Fraction(emit[name][0].as_py()) - value) / (abs(scale) or 1)))
     return gaps

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ids.errors import SourceError
@@ -40,6 +40,8 @@ rows = st.lists(
 
 
 @given(rows, st.one_of(texts, awkward), st.integers(0, 3))
+@example([("", each, 0, True, None) for each in (math.nan, math.inf, -math.inf, -0.0)], "x", 1)
+@example([("", math.nan, 0, True, None)], "x", 0)
 def test_what_is_written_reads_back(rows: list[tuple[Any, ...]], name: str, skipped: int) -> None:
     types = [pa.string(), pa.float64(), pa.int64(), pa.bool_(), pa.timestamp("us", "UTC")]
     names = [name, *(f"{name}{i}" for i in range(1, 5))]

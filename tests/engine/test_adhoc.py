@@ -111,6 +111,18 @@ def test_a_condition_is_recognised_however_it_is_written() -> None:
         assert bool(found.touched) == (mechanism == "scan")
 
 
+@pytest.mark.parametrize(
+    "condition",
+    ["NOT region <=> 'EU'", "NOT (ms > 50) IS TRUE", "k > 4 AND NOT region <=> 'EU'"],
+)
+def test_what_holds_where_a_registered_predicate_does_may_fail_elsewhere(condition: str) -> None:
+    """eu is NULL where the region is; region <=> 'EU' holds on the same rows, and is FALSE there."""
+    engine, plain = engine_of(registered=True), engine_of()
+    for each in (engine, plain):
+        each.ingest(batch(np.random.default_rng(5), 150))
+    assert engine.attribute("SUM", condition)[:3] == plain.attribute("SUM", condition)[:3]
+
+
 def test_what_is_registered_spares_rows() -> None:
     """Rows of atoms that the registered part decides are not looked at."""
     engine = engine_of(registered=True)

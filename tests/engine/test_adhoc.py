@@ -116,7 +116,7 @@ def test_a_condition_is_recognised_however_it_is_written() -> None:
     ["NOT region <=> 'EU'", "NOT (ms > 50) IS TRUE", "k > 4 AND NOT region <=> 'EU'"],
 )
 def test_what_holds_where_a_registered_predicate_does_may_fail_elsewhere(condition: str) -> None:
-    """eu is NULL where the region is; region <=> 'EU' holds on the same rows, and is FALSE there."""
+    """eu is NULL where the region is; region <=> 'EU' holds alike, and is FALSE there."""
     engine, plain = engine_of(registered=True), engine_of()
     for each in (engine, plain):
         each.ingest(batch(np.random.default_rng(5), 150))

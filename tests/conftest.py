@@ -86,10 +86,11 @@ def golden_cases() -> list[dict[str, Any]]:
 def spark() -> Iterator[SparkSession]:
     """One Spark session for all tests of a process that need one."""
     from ids.spark.session import local_session
+    from tests.spark.cluster import JAVA_OPTIONS, LIGHT
 
-    # The compiler's second stage and a parallel collector cost more than they save on small tables.
-    light = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-    settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.defaultJavaOptions": light}
-    session = local_session("local[2]", **settings)
+    # Planning anew after each stage takes longer than these stages run. What starts Spark by itself
+    # (the demo, the command line, the slow set) has it on.
+    settings = {JAVA_OPTIONS: LIGHT, "spark.sql.adaptive.enabled": "false"}
+    session = local_session("local[2]", **settings, **{"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()

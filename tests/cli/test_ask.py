@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import ids
 from ids.spark.streaming import start
 from tests.cli.conftest import Outcome
+from tests.spark.cluster import JAVA_OPTIONS, LIGHT
 from tests.spark.streams import UTC, arrive, events, run, source
 from tests.spark.test_retained import script as stream_script
 
@@ -30,6 +31,15 @@ def at(table: pa.Table, instant: object, **options: str) -> list[tuple[object, .
         tuple(row[name] for name in ("tier", "q", "q_share", "q_lift", "n") if name in row)
         for row in then.to_pylist()
     ]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a stream that has come to its end, and kept its rows."""
+    folder = tmp_path_factory.mktemp("asked")
+    arrive(events(60, 72, 60), folder / "in", [])
+    run(spark, stream_script(), folder / "in", retain=True)
+    return folder / "ck"
 
 
 def test_a_stream_run_with_retain_is_asked(spark: SparkSession, call: Call, tmp_path: Path) -> None:
@@ -77,19 +87,17 @@ def test_a_seed_reaches_a_stream(
 
 
 def test_a_person_is_shown_a_table(
-    spark: SparkSession, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arrive(events(60, 72, 60), tmp_path / "in", [])
-    run(spark, stream_script(), tmp_path / "in", retain=True)
     monkeypatch.setattr("ids.cli.delivery.is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
-    code, out, err = call("ask", tmp_path / "ck", "COUNT(*)", "TRUE")
+    code, out, err = call("ask", checkpoint, "COUNT(*)", "TRUE")
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
     assert lines[0] == ["value", "share", "lift", "n", "window_end", "mechanism"]
     assert lines[2][-1] == "scan" and lines[2][0].startswith(lines[2][3])
     code, out, err = call(
-        *("ask", tmp_path / "ck", "COUNT(*)", "slow OR latency < 10"),
+        *("ask", checkpoint, "COUNT(*)", "slow OR latency < 10"),
         *("--approximate", "4", "--confidence", "0.9", "--seed", "3"),
     )
     assert (code, err) == (0, "")
@@ -100,27 +108,24 @@ def test_a_person_is_shown_a_table(
 
 
 def test_a_wrong_question_needs_no_spark(
-    spark: SparkSession, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arrive(events(60, 73, 60), tmp_path / "in", [])
-    run(spark, stream_script(), tmp_path / "in", retain=True)
     monkeypatch.setattr("ids.cli.ask.session_for", lambda _: pytest.fail("Spark was started"))
-    code, out, err = call("ask", tmp_path / "ck", "AVG(latency)", "tir = 'free'")
+    code, out, err = call("ask", checkpoint, "AVG(latency)", "tir = 'free'")
     assert (code, out) == (1, "")
     assert err == "error: unknown column 'tir' at line 1, column 1; did you mean 'tier'?\n"
     code, _, err = call("ask", tmp_path / "none", "AVG(latency)", "eu")
     assert code == 1 and err.startswith(f"error: {tmp_path / 'none'} is no checkpoint; name")
     for option, wrong in (("--approximate", "0"), ("--confidence", "1.5")):
         asked = ["AVG(latency)", "eu", "--approximate", "9", option, wrong]
-        code, _, err = call("ask", tmp_path / "ck", *asked)
+        code, _, err = call("ask", checkpoint, *asked)
         assert code == 1 and f" of {wrong}" in err, err
-    code, _, err = call("ask", tmp_path / "ck", "AVG(latency)", "eu", "--seed", "7")
+    code, _, err = call("ask", checkpoint, "AVG(latency)", "eu", "--seed", "7")
     assert code == 2 and "is for samples; add --approximate ROWS" in err
     code, _, err = call("run", "q.sql", "--engine", "spark", "--retain")
     assert code == 2 and "is for streams; add --stream" in err
 
 
-@pytest.mark.slow
 def test_another_process_asks_while_the_stream_runs(spark: SparkSession, tmp_path: Path) -> None:
     table = events(120, 74, 60)
     arrive(table, tmp_path / "in", [60])
@@ -135,8 +140,9 @@ def test_another_process_asks_while_the_stream_runs(spark: SparkSession, tmp_pat
             sleep(0.05)
         command = "import sys; from ids.cli import main; main()"
         question = ["ask", str(tmp_path / "ck"), "AVG(latency)", "slow OR size > 0"]
+        spark_of_its_own = ["--master", "local[1]", "--conf", f"{JAVA_OPTIONS}={LIGHT}"]
         told = subprocess.run(
-            [sys.executable, "-c", command, *question, "--master", "local[1]"],
+            [sys.executable, "-c", command, *question, *spark_of_its_own],
             check=False, capture_output=True, text=True,
         )  # fmt: skip
         assert running.active

@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 from time import sleep
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import SELECT
+from tests.spark.cluster import JAVA_OPTIONS, LIGHT
 
 ROOT = Path(__file__).resolve().parents[2]
 # Touches a file when a module is about to be imported, and waits there.
@@ -48,12 +51,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def interrupted(folder: Path, module: str, *arguments: str, java: bool = True) -> None:
-    """Run a command line, interrupt it at the event ``.here``, and see how it ends."""
+def interrupted(
+    folder: Path, module: str, *arguments: str, java: bool = True, sign: str = ".here"
+) -> None:
+    """Run a command line, interrupt it once a file has the name ``sign``, and see how it ends."""
     before = {path.name for path in folder.iterdir()} | {".here", ".cache"}
-    marker = folder / ".here"
     waiting = {} if java else {"JAVA_HOME": str(folder / "waiting")}
-    command = [sys.executable, "-c", PROGRAM, module, str(marker), *arguments]
+    command = [sys.executable, "-c", PROGRAM, module, str(folder / ".here"), *arguments]
     with subprocess.Popen(
         command,
         cwd=folder,
@@ -69,11 +73,11 @@ def interrupted(folder: Path, module: str, *arguments: str, java: bool = True) -
         text=True,
         start_new_session=True,  # a terminal sends the signal to all that a command has started
     ) as process:
-        while process.poll() is None and not marker.exists():
+        while not (seen := any(folder.glob(sign))) and process.poll() is None:
             sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate()
-    assert marker.exists(), err
+    assert seen, err
     assert process.returncode == 130, err
     assert out == "" or arguments[0] == "demo"
     assert err.endswith("interrupted\n") and "Traceback" not in err and "Error" not in err, err
@@ -109,9 +113,19 @@ def test_an_interrupt_while_java_starts(folder: Path, arguments: tuple[str, ...]
     interrupted(folder, "", *arguments, java=False)
 
 
+def test_an_interrupt_while_spark_runs_a_job(folder: Path) -> None:
+    rows = 1_000_000
+    at = pa.array(range(rows), pa.timestamp("us", "UTC"))
+    pq.write_table(pa.table({"at": at, "x": range(rows)}), folder / "t.parquet")
+    (folder / "out.parquet").write_bytes(b"yesterday's")
+    table = ("--table", "t=t.parquet", "--output", "out.parquet")
+    conf = ("--master", "local[2]", "--conf", f"{JAVA_OPTIONS}={LIGHT}")
+    # the rows of the job that runs go into a hidden file
+    interrupted(folder, "", "run", "query.sql", *table, *conf, sign=".out.parquet.*")
+    assert (folder / "out.parquet").read_bytes() == b"yesterday's"
+
+
 @pytest.mark.slow
 def test_an_interrupt_while_the_demo_streams(folder: Path) -> None:
-    marker = folder / ".here"
     (folder / "demo").mkdir()
-    marker.symlink_to(folder / "demo" / "checkpoint")
-    interrupted(folder, "", "demo", "--rows", "20000", "--out", "demo")
+    interrupted(folder, "", "demo", "--rows", "20000", "--out", "demo", sign="demo/checkpoint")

@@ -16,10 +16,12 @@ import pyspark
 
 from ids.spark.java import ensure_java
 
-__all__ = ["LIGHT", "Cluster", "free_port", "running"]
+__all__ = ["JAVA_OPTIONS", "LIGHT", "Cluster", "free_port", "running"]
 
 _PATIENCE = 90  # seconds for a process of the cluster to come up, before the tests give up on it
-LIGHT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # short-lived processes start sooner so
+# Of Java: the second compiler costs minutes of the tests' small queries, and gains nothing.
+JAVA_OPTIONS = "spark.driver.defaultJavaOptions"
+LIGHT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 _SPARK = Path(pyspark.__file__).parent
 

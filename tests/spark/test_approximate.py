@@ -39,23 +39,28 @@ def sampled(
     return f"SHAPLEY_{kind}({aggregate}, {predicate}{parts} {sample})"
 
 
-def query(window: str, emit: str = "CHANGES") -> str:
-    slow = "latency > 40 AND NOT cached"
-    items = [
-        "AVG(latency)",
-        "SHAPLEY_DELTA(AVG(latency), region = 'EU')",
-        sampled("AVG(latency)", "region = 'EU'", 40),
-        sampled("AVG(latency)", slow, 40, " CONFIDENCE 0.8"),
-        sampled("AVG(latency)", slow, 20),
-        sampled("VAR_SAMP(latency)", slow, 33),
-        sampled("VAR_POP(latency + 1e12)", slow, 33),
-        sampled("AVG(latency + 1e12)", slow, 33),
-        sampled("SUM(bytes)", "region IS NULL", 5) + " AS `odd.name`",
-        sampled("COUNT(*)", "tier = 'basic'", 40),
-        sampled("COUNT(shop)", "tier = 'basic'", 40),
-        sampled("VAR_POP(level)", "cached", 24, kind="DELTA"),
-        sampled("SUM(latency)", slow, 40, " CONFIDENCE 0.5", kind="DELTA"),
-    ]
+SLOW = "latency > 40 AND NOT cached"
+LATENCY = [
+    "AVG(latency)",
+    "SHAPLEY_DELTA(AVG(latency), region = 'EU')",
+    sampled("AVG(latency)", "region = 'EU'", 40),
+    sampled("AVG(latency)", SLOW, 40, " CONFIDENCE 0.8"),
+    sampled("AVG(latency)", SLOW, 20),
+    sampled("VAR_SAMP(latency)", SLOW, 33),
+    sampled("SUM(latency)", SLOW, 40, " CONFIDENCE 0.5", kind="DELTA"),
+]
+OTHERS = [
+    sampled("VAR_POP(latency + 1e12)", SLOW, 33),
+    sampled("AVG(latency + 1e12)", SLOW, 33),
+    sampled("SUM(bytes)", "region IS NULL", 5) + " AS `odd.name`",
+    sampled("COUNT(*)", "tier = 'basic'", 40),
+    sampled("COUNT(shop)", "tier = 'basic'", 40),
+    sampled("VAR_POP(level)", "cached", 24, kind="DELTA"),
+]
+ITEMS = LATENCY + OTHERS
+
+
+def query(window: str, items: list[str], emit: str = "CHANGES") -> str:
     return (
         f"SELECT {', '.join(items)} FROM events WHERE bytes IS NOT NULL OR latency < 60 "
         f"WINDOW w AS ({WINDOWS[window]}) EMIT {emit}"
@@ -79,18 +84,19 @@ def spread(spark: SparkSession, table: pa.Table, partitions: int, seed: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("window", "partitions", "emit"),
+    ("window", "items", "partitions", "emit"),
     [
-        ("sliding", 2, "CHANGES"),
-        ("keyed", 7, "CHANGES"),
-        ("tumbling", 1, "FINAL"),
+        ("sliding", LATENCY, 2, "CHANGES"),
+        ("keyed", OTHERS, 7, "CHANGES"),
+        ("tumbling", LATENCY[2:4] + OTHERS[2:4], 1, "FINAL"),
     ],
+    ids=["sliding", "keyed", "tumbling"],
 )
 def test_time_windows_are_sampled_as_in_process(
-    spark: SparkSession, window: str, partitions: int, emit: str
+    spark: SparkSession, window: str, items: list[str], partitions: int, emit: str
 ) -> None:
     table = repeated(partitions)
-    script = query(window, emit)
+    script = query(window, items, emit)
     expected = ids.sql(script, events=table, seed=partitions)
     errors = np.concatenate(
         [expected[n].to_numpy() for n in expected.column_names if "_error" in n]
@@ -110,7 +116,7 @@ def test_count_windows_are_sampled_as_in_process(
     spark: SparkSession, window: str, target: int | None, emit: str
 ) -> None:
     table = repeated(5)
-    script = query(window, emit)
+    script = query(window, ITEMS, emit)
     expected = ids.sql(script, events=table)
     # rows at one instant are told apart by their order in the input, so the frame must keep it
     frame = Frame.of(spark.createDataFrame(table).coalesce(1))

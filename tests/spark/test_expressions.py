@@ -47,11 +47,11 @@ def decisions(
 
 
 @settings(
-    max_examples=8,
+    max_examples=5,
     phases=[Phase.generate],  # to shrink would run thousands of jobs
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(cells=some_rows(), wild=st.lists(conditions(), min_size=15, max_size=25))
+@given(cells=some_rows(), wild=st.lists(conditions(), min_size=25, max_size=35))
 def test_a_condition_is_the_same_in_the_jvm(
     spark: SparkSession, cells: list[dict[str, Any]], wild: list[Expression]
 ) -> None:
@@ -69,13 +69,13 @@ def test_a_condition_is_the_same_in_the_jvm(
 
 
 @settings(
-    max_examples=6,
+    max_examples=4,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     cells=some_rows(),
-    wild=st.lists(conditions(), min_size=5, max_size=12),
+    wild=st.lists(conditions(), min_size=8, max_size=16),
     raw=st.sampled_from([(), ("s",), ("s", "t")]),
 )
 def test_a_cell_decides_every_predicate(
@@ -97,11 +97,11 @@ def test_a_cell_decides_every_predicate(
 
 
 @settings(
-    max_examples=4,
+    max_examples=2,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(cells=some_rows(), wild=st.lists(guarded(1), min_size=15, max_size=25))
+@given(cells=some_rows(), wild=st.lists(guarded(1), min_size=25, max_size=35))
 def test_integers_leave_64_bits_on_the_same_rows_in_the_jvm(
     spark: SparkSession, cells: list[dict[str, Any]], wild: list[Expression]
 ) -> None:

@@ -45,14 +45,19 @@ def test_years_1_to_9999_are_answered_and_others_are_bad_rows(
         assert plain(ids.spark.sql(asked, events=spark.createDataFrame(inside)).toArrow()) == right
         at = tmp_path / f"{zone}.parquet"
         assert plain(ids.spark.sql(asked, events=at, spark=spark).toArrow()) == right
-        for far in (-(2**63), FIRST - 1, LAST + 1, 2**63 - 1):
-            outside = table([0, far, 5], zone)
-            fault = "event time 'event_time' outside the years 1 to 9999 in events, row 2"
-            with pytest.raises(DataError, match=fault):
-                ids.sql(asked, events=outside)
-            pq.write_table(outside, tmp_path / "far.parquet")
-            with pytest.raises(IdsError, match=fault):
-                ids.spark.sql(asked, events=tmp_path / "far.parquet", spark=spark).toArrow()
+        far = [-(2**63), FIRST - 1, LAST + 1, 2**63 - 1]
+        fault = "event time 'event_time' outside the years 1 to 9999"
+        pq.write_table(table([0, *far, 5], zone), tmp_path / "far.parquet")
+        with pytest.raises(IdsError, match=f"{fault} in events, row 2"):
+            ids.spark.sql(asked, events=tmp_path / "far.parquet", spark=spark)
+        aside = tmp_path / f"{zone}"
+        ids.spark.sql(asked, events=tmp_path / "far.parquet", spark=spark, bad_rows=aside)
+        kept = pq.read_table(aside / "events.parquet")
+        assert kept["ids_reason"].to_pylist() == [fault] * 4
+        assert kept["ids_row"].to_pylist() == [f"row {n} of far.parquet" for n in (2, 3, 4, 5)]
+        for time in far:
+            with pytest.raises(DataError, match=f"{fault} in events, row 2"):
+                ids.sql(asked, events=table([0, time, 5], zone))
 
 
 @pytest.mark.parametrize("frame", FRAMES)

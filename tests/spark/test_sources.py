@@ -25,7 +25,7 @@ from ids.spark.sources import ORIGIN, canonical, read, with_origin
 from tests.spark.parity import in_process, on_spark
 
 # Spark takes half a second for a table, so an example holds many columns.
-few = settings(max_examples=8, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=3, suppress_health_check=list(HealthCheck))
 
 CELLS = [
     ["1", "-5", " 7 ", "9223372036854775807", "00012"],
@@ -77,7 +77,7 @@ def rows_of(cells: st.SearchStrategy[Any], n: int) -> st.SearchStrategy[list[Any
 
 @few
 @given(
-    st.lists(st.sampled_from(CELLS), min_size=12, max_size=12).flatmap(
+    st.lists(st.sampled_from(CELLS), min_size=32, max_size=32).flatmap(
         lambda families: st.tuples(*[rows_of(st.sampled_from(f), 6) for f in families])
     )
 )
@@ -107,7 +107,7 @@ def test_the_last_line_of_a_csv_file_is_the_same_row(
 
 
 @few
-@given(st.tuples(*[rows_of(values, 6) for values in VALUES]), st.booleans())
+@given(st.tuples(*[rows_of(values, 6) for values in VALUES * 3]), st.booleans())
 def test_a_json_lines_file_is_the_same_table(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, columns: Any, absent: bool
 ) -> None:

@@ -107,11 +107,12 @@ def test_more_than_63_predicates_and_many_atoms(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = events(300, 9)
-    items = ", ".join(
-        f"SHAPLEY_ATTRIBUTE(AVG(latency), size > {k}000000000) AS i{k}" for k in range(70)
-    )
-    script = _script().replace(_ITEMS, items)
-    arrive(table, tmp_path / "in", [100, 200])
+    items = [
+        f"SHAPLEY_ATTRIBUTE({'COUNT(*)' if k % 8 else 'AVG(latency)'}, size > {k}000000000) AS i{k}"
+        for k in range(70)
+    ]
+    script = _script().replace(_ITEMS, ", ".join(items))
+    arrive(table, tmp_path / "in", [150])
     want = expected(script, table)
     assert run(spark, script, tmp_path / "in", checkpoint=tmp_path / "few").table().equals(want)
     monkeypatch.setattr("ids.spark.streaming.collecting._FEW_SUMS", 0)

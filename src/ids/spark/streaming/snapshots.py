@@ -87,8 +87,8 @@ class Snapshots:
     def _prune(self) -> None:
         for number in sorted(self._numbers())[:-_KEPT]:
             # under another name first: half a folder must not look like a whole one
-            going = self._root / f".{number:08d}.old"
-            self._folder(number).rename(going)
+            self._folder(number).rename(self._root / f".{number:08d}.old")
+        for going in self._root.glob(".*.old"):  # those that a crash left, too
             shutil.rmtree(going, ignore_errors=True)
 
     def _numbers(self) -> list[int]:

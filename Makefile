@@ -26,7 +26,7 @@ bench: $(STAMP)         ## what README's table is made of, measured anew; QUICK=
 	rm -rf bench-report/records
 	$(BIN)/python -m evaluation run --bench --out bench-report $(if $(QUICK),--quick) $(if $(TAXI),--taxi $(TAXI))
 
-evaluation: $(STAMP)    ## the paper's evaluation, half an hour; QUICK=1 for five minutes, TAXI=path for trips
+evaluation: $(STAMP)    ## the paper's evaluation, 40 minutes; QUICK=1 for five, TAXI=path for trips
 	$(BIN)/python -m evaluation run --out evaluation-report $(if $(QUICK),--quick) $(if $(TAXI),--taxi $(TAXI))
 
 lock:                   ## pin what pyproject.toml asks for; UPGRADE=--upgrade for newer versions

@@ -1,7 +1,5 @@
 """``python -m evaluation``."""
 
-from __future__ import annotations
-
 from evaluation.cli import app
 from ids.cli import main
 

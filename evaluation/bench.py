@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 import ids
-from evaluation.records import make_directory
 from evaluation.step import SUBJECTS, Size, Subject
 from evaluation.workloads import Recipe, recipe
 from evaluation.workloads.manifest import Manifest, prepare, standing
@@ -30,19 +29,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CORES = 2  # of a step that does not ask how Spark scales
+_recipe_of = cache(lambda trips: recipe("nyc", files=trips))  # hashes them
 
 
-class Library:
-    """The workloads of a run, kept in a directory: made once, found again by their manifests.
+@dataclass(frozen=True)
+class Bench:
+    """A step's surroundings: the workloads, made once and found again by their manifests, and more.
 
-    ``trips`` are the TLC's files and, last, the zone table. Without them there is no nyc; a quick
-    run takes the first month.
+    ``trips`` are the TLC's files and, last, the zone table; without them there is no nyc.
     """
 
-    def __init__(self, directory: Path, size: Size, trips: tuple[Path, ...] = ()) -> None:
-        self.directory, self.size = directory, size
-        self.trips = size.of(quick=trips[:1] + trips[-1:], full=trips)
-        self.recipe = cache(self._recipe)  # hashes the trips
+    size: Size
+    directory: Path  # of the workloads
+    trips: tuple[Path, ...] = ()
+    scratch: Path = Path()  # a directory of the step's own, removed when it is done
+    said: Callable[[float], None] = lambda _: None  # told how much is done, from 0 to 1
+
+    @property
+    def real(self) -> Subject:
+        """The real stream, or where no trips were given, the one that is skewed most like it."""
+        return SUBJECTS["nyc" if self.trips else "auction"]
 
     def missing(self, workload: str) -> str | None:
         """Why a workload cannot be had; None if it can."""
@@ -50,25 +56,21 @@ class Library:
             return "no taxi trips were given; name the TLC's files with --taxi"
         return None
 
-    def named(self, workload: str) -> str:
-        """The workload itself; for ``real`` nyc, or where no trips were given, auction."""
-        real = "auction" if self.missing("nyc") else "nyc"
-        return real if workload == "real" else workload
+    def recipe(self, workload: str) -> Recipe:
+        if why := self.missing(workload):
+            raise SourceError(f"{workload} cannot be had: {why}")
+        if workload == "nyc":
+            return _recipe_of(self.trips)
+        return recipe(workload, rows=self.size.of(quick=SUBJECTS[workload].quick_rows, full=None))
 
     def place(self, workload: str) -> Path:
         """Where a workload lies, or will: another recipe, another place."""
         told = hashlib.sha256(repr(self.recipe(workload)).encode()).hexdigest()
         return self.directory / f"{workload}-{told[:16]}"
 
-    def seal(self, workload: str) -> str:
-        """The hash of what lies there: another workload, another record."""
-        return Manifest.read(self.place(workload)).sha256
-
     def prepare(self, workloads: Iterable[str], begun: Callable[[str], None]) -> None:
         """Make those that are not there yet, in one Spark session; the others are checked."""
         wanted = [name for name in workloads if self.missing(name) is None]
-        if wanted:
-            make_directory(self.directory)
         absent = [name for name in wanted if standing(self.recipe(name), self.place(name)) is None]
         if absent:
             with session() as spark:
@@ -76,34 +78,9 @@ class Library:
                     begun(name)
                     prepare(spark, self.recipe(name), self.place(name), self.trips)
 
-    def _recipe(self, workload: str) -> Recipe:
-        if why := self.missing(workload):
-            raise SourceError(f"{workload} cannot be had: {why}")
-        if workload == "nyc":
-            return recipe("nyc", files=self.trips)
-        return recipe(workload, rows=self.size.of(quick=SUBJECTS[workload].quick_rows, full=None))
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A step's surroundings."""
-
-    size: Size
-    library: Library  # the prepared workloads
-    scratch: Path  # a directory of its own, removed when the step is done
-    said: Callable[[float], None] = lambda _: None  # told how much is done, from 0 to 1
-
-    @property
-    def real(self) -> Subject:
-        """The real stream, or where no trips were given, the one that is skewed most like it."""
-        return SUBJECTS[self.library.named("real")]
-
-    def events(self, subject: Subject, rows: int | None = None, first: int = 0) -> pa.Table:
-        """The columns of a workload in order, from row ``first`` on; text as dictionaries.
-
-        A stream shorter than ``rows`` is repeated from its beginning, its times set forth.
-        """
-        directory = self.library.place(subject.workload)
+    def events(self, subject: Subject, rows: int | None = None) -> pa.Table:
+        """The rows of a workload, text as dictionaries; a short one is repeated, later in time."""
+        directory = self.place(subject.workload)
         manifest = Manifest.read(directory)
         texts = [name for name, kind in manifest.schema.items() if kind == "string"]
         pieces = [
@@ -112,13 +89,13 @@ class Bench:
         ]
         whole = pa.concat_tables(pieces).unify_dictionaries().combine_chunks()
         if rows is None:
-            return whole.slice(first)
+            return whole
         times, kind = whole["event_time"].to_numpy(), whole["event_time"].type
         copies = [
             whole.set_column(0, "event_time", pa.array(times + k * (times[-1] - times[0]), kind))
-            for k in range(-(-(first + rows) // whole.num_rows))
+            for k in range(-(-rows // whole.num_rows))
         ]
-        return pa.concat_tables(copies).slice(first, rows).combine_chunks()
+        return pa.concat_tables(copies).slice(0, rows).combine_chunks()
 
     def rng(self, name: str) -> np.random.Generator:
         """Random numbers that depend on the name alone."""
@@ -127,20 +104,12 @@ class Bench:
 
 @contextmanager
 def session(cores: int | None = None) -> Iterator[SparkSession]:
-    """A Spark session on this machine, over all its cores without a number.
-
-    The Java process outlives it, so a second one starts at once, and warm: sessions over different
-    numbers of cores can take turns.
-    """
+    """A Spark session on this machine; Java outlives it, so that the next one starts warm."""
     from ids.spark.failures import translated
     from ids.spark.session import local_session
 
-    with translated():
-        spark = local_session(f"local[{cores or '*'}]")
-        try:
-            yield spark
-        finally:
-            spark.stop()
+    with translated(), local_session(f"local[{cores or '*'}]") as spark:
+        yield spark
 
 
 def to_nowhere(frame: DataFrame) -> None:
@@ -200,6 +169,4 @@ def frequent(events: pa.Table, name: str) -> list[tuple[Any, int]]:
 
 def where(column: pa.Array, value: object) -> npt.NDArray[np.bool_]:
     """On which rows a plain column has this value; NULL never does."""
-    held = pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False)
-    found: npt.NDArray[np.bool_] = held.to_numpy(zero_copy_only=False)
-    return found
+    return np.asarray(pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False))

@@ -1,7 +1,5 @@
 """``python -m evaluation``: the paper's evaluation, run again on this machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -49,7 +47,7 @@ def run(
 
         asked = chapters(questions or ())  # before what may not be installed is imported
 
-        from evaluation.bench import Library
+        from evaluation.bench import Bench
         from evaluation.records import make_directory
         from evaluation.report import benchmarks, compose, write
         from evaluation.run import measure
@@ -59,9 +57,10 @@ def run(
         if not trips:
             note("no taxi trips (--taxi): nyc is left out, auction stands in for it where it can")
         make_directory(out)  # before half an hour is spent on what goes into it
-        library = Library(workloads or out / "workloads", QUICK if quick else FULL, trips)
+        files = trips[:1] + trips[-1:] if quick else trips  # one month, and the zone table
+        place = Bench(QUICK if quick else FULL, workloads or out / "workloads", files)
         try:
-            measure(asked, out, library, Console(stderr=True), bench)
+            measure(asked, out, place, Console(stderr=True), bench)
         except KeyboardInterrupt:
             note(f"what is done is kept in {out}; the same command goes on from there")
             raise

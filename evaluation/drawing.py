@@ -1,10 +1,8 @@
 """How every figure looks: one hand, readable in grey, the same bytes for the same records."""
 
-from __future__ import annotations
-
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +30,7 @@ STYLES: list[dict[str, Any]] = [
 INK = {"#cf5a30": "#bb522c", "#c08a20": "#946a19"}
 """The same hue for letters, where a line's colour is too light to be read on white (WCAG's AA)."""
 _LETTERS = 7.5  # points, as in figures.mplstyle
-
-
-@contextmanager
-def styled() -> Iterator[None]:
-    """Matplotlib in our style, for as long as this lasts."""
-    with matplotlib.rc_context(fname=Path(__file__).with_name("figures.mplstyle")):
-        yield
+styled = partial(matplotlib.rc_context, fname=Path(__file__).with_name("figures.mplstyle"))
 
 
 def canvas(
@@ -50,21 +42,11 @@ def canvas(
     return drawing, list(axes.ravel())
 
 
-def plot(
-    axes: Axes,
-    xs: Sequence[float],
-    ys: Sequence[float | Repeated],
-    style: Mapping[str, Any],
-    **kwargs: Any,
-) -> None:
-    """A line in one of the STYLES; where a quantity was repeated, its mean in its 95 % interval.
-
-    The interval of a time may reach below zero, where a logarithmic axis has no place: there the
-    band ends at half of the least sample.
-    """
+def plot(axes: Axes, xs: Sequence[float], ys: Sequence[float | Repeated], style: Any) -> None:
+    """A line in one of the STYLES; where a quantity was repeated, its mean in its 95 % interval."""
     some = [y if isinstance(y, Repeated) else Repeated.of([y]) for y in ys]
-    axes.plot(xs, [y.mean for y in some], **{**style, **kwargs})
-    if any(y.half_width for y in some):
+    axes.plot(xs, [y.mean for y in some], **style)
+    if any(y.half_width for y in some):  # below zero a logarithmic axis has no place
         low = [max(y.mean - y.half_width, y.best / 2 if y.best > 0 else -np.inf) for y in some]
         high = [y.mean + y.half_width for y in some]
         axes.fill_between(xs, low, high, color=style["color"], alpha=0.18, linewidth=0)
@@ -72,9 +54,9 @@ def plot(
 
 def label_line(axes: Axes, x: float, y: float, text: str, **kwargs: Any) -> None:
     """A line's name beside its end, in place of a legend's entry."""
-    placed: dict[str, Any] = {"xytext": (4, 0), "va": "center", "fontsize": _LETTERS, **kwargs}
-    if "color" in placed:
-        placed["color"] = INK.get(placed["color"], placed["color"])
+    usual = {"xytext": (4, 0), "va": "center", "fontsize": _LETTERS, "color": "black"}
+    placed: Any = usual | kwargs
+    placed["color"] = INK.get(placed["color"], placed["color"])
     axes.annotate(text, (x, y), textcoords="offset points", **placed)
 
 
@@ -96,11 +78,11 @@ def label_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> No
         label_line(axes, x, y, text, color=color, xytext=(4, after - before))
 
 
-def svg(drawing: Figure) -> str:
-    """The figure as SVG text: no date, no random names, so equal figures are equal files."""
+def svg(draw: Callable[..., Figure], *of: object) -> str:
+    """A figure in our style as SVG: no date, no random names, so equal figures are equal files."""
     out = io.StringIO()
     with styled():
-        drawing.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+        draw(*of).savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return out.getvalue()
 
 

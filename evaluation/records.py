@@ -1,51 +1,52 @@
 """Records: what a step found, as JSON and CSV; the source of every number that is shown."""
 
-from __future__ import annotations
-
-import csv
-import io
 import json
 import math
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from evaluation.step import Findings, Repeated, Row
+from evaluation.step import Findings, Repeated, Row, Value
 from ids.sink.writing import faults_named, whole
 
 Record = dict[str, Any]
+_INTERVAL = {"mean", "low", "high", "samples"}
 _PACKAGES = ["ids-engine", "numpy", "numba", "pyarrow", "pandas", "polars", "duckdb", "pyspark"]
 _PACKAGES += ["scipy", "shap", "shapiq"]
 
 
 def write(path: Path, record: Mapping[str, Any], findings: Findings) -> None:
     """Keep a record; the file is whole or not there."""
-    rows = {
-        name: [{key: _plain(key, value) for key, value in row.items()} for row in some]
-        for name, some in findings.items()
-    }
-    text = json.dumps({**record, "findings": rows}, indent=1, ensure_ascii=False, allow_nan=False)
+    for name, value in (cell for rows in findings.values() for row in rows for cell in row.items()):
+        for sample in value.samples if isinstance(value, Repeated) else (value,):
+            if isinstance(sample, float) and not math.isfinite(sample):
+                raise ValueError(f"a finding must be a number, and {name} is {sample}")
+    told = {**record, "findings": findings}
+    text = json.dumps(told, default=kept, indent=1, ensure_ascii=False, allow_nan=False)
     keep(path, text + "\n")
 
 
 def read(path: Path) -> Record | None:
     """A record with its findings as they were found; None where there is none, or half of one."""
     try:
-        record: Record = json.loads(path.read_text(encoding="utf-8"))
-        record["step"], record["skipped"], record["fingerprint"]["size"]
-        for rows in record["findings"].values():
-            for row in rows:
-                row |= {k: Repeated.of(v["samples"]) for k, v in row.items() if isinstance(v, dict)}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        record: Record = json.loads(path.read_text(encoding="utf-8"), object_hook=_found)
+        record["step"], record["skipped"], record["fingerprint"]["size"], record["findings"]
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return record
+
+
+def _found(value: dict[str, Any]) -> Any:
+    """What ``kept`` made of a quantity, as it was; any other object stays as it is."""
+    return Repeated.of(value["samples"]) if value.keys() == _INTERVAL else value
 
 
 def read_all(directory: Path) -> list[Record]:
@@ -59,23 +60,26 @@ def interval(value: Repeated) -> dict[str, Any]:
     return {"mean": mean, "low": mean - half, "high": mean + half, "samples": list(value.samples)}
 
 
+def kept(value: Any) -> Any:
+    """A value of a finding in plain types."""
+    if isinstance(value, Repeated):
+        return interval(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def csv_text(rows: Sequence[Row]) -> str:
     """Rows as CSV: a quantity measured several times is its mean, low, high and how many times."""
-    flat: list[dict[str, object]] = [{} for _ in rows]
-    for row, cells in zip(rows, flat, strict=True):
-        for name, value in row.items():
-            if isinstance(value, Repeated):
-                parts = interval(value)
-                cells |= {name: value.mean, f"{name}_low": parts["low"]}
-                cells |= {f"{name}_high": parts["high"], f"{name}_repetitions": len(value.samples)}
-            else:
-                cells[name] = value
-    out = io.StringIO()
-    names = list(dict.fromkeys(name for cells in flat for name in cells))
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    return out.getvalue()
+    flat = [dict(cell for pair in row.items() for cell in _cells(*pair)) for row in rows]
+    return str(pd.DataFrame(flat, dtype=object).to_csv(index=False, lineterminator="\n"))
+
+
+def _cells(name: str, value: Value) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Repeated):
+        mean, low, high, samples = interval(value).values()
+        yield from ((name, mean), (f"{name}_low", low), (f"{name}_high", high))
+        yield f"{name}_repetitions", len(samples)
+    else:
+        yield name, value
 
 
 def keep(path: Path, text: str) -> Path:
@@ -127,12 +131,3 @@ def _commit() -> str | None:
         return git("rev-parse", "HEAD") + ("+changes" if git("status", "--porcelain") else "")
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def _plain(name: str, value: Any) -> Any:
-    if isinstance(value, Repeated):
-        return interval(Repeated.of(_plain(name, sample) for sample in value.samples))
-    value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"a finding must be a number, and {name} is {value}")
-    return value

@@ -11,11 +11,10 @@ A chapter's ``report.md`` begins with ``# Title`` and ``> the question``. In it
 * ``{comparisons}`` puts the paper's numbers of ``comparisons.toml`` beside ours.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from base64 import b64encode
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape, unescape
@@ -26,7 +25,7 @@ from string import Template
 from typing import Any
 
 from evaluation import records
-from evaluation.drawing import styled, svg
+from evaluation.drawing import svg
 from evaluation.step import FULL, Chapter, Repeated, Size
 from evaluation.tables import FORMATS, Tables, Unmeasured, number, power, shown
 from ids.errors import SourceError, StateError
@@ -101,7 +100,7 @@ class Edition:
 
     @property
     def csv(self) -> dict[str, str]:
-        return {name: records.csv_text(self.tables[name]) for name in self.tables.names}
+        return {name: records.csv_text(rows) for name, rows in self.tables.items()}
 
     @property
     def failed(self) -> list[str]:
@@ -114,11 +113,7 @@ class Edition:
 
 
 def compose(chapters: Sequence[Chapter], directory: Path) -> Edition:
-    """What the records in ``directory`` say, drawn and in words.
-
-    A record of a step that its chapter no longer has says nothing: its rows would stand beside
-    those of the step that took its place. Rows come in the order of the steps.
-    """
+    """What the records in ``directory`` say, of steps that are still taken, drawn and in words."""
     found = {record["step"]: record for record in records.read_all(directory)}
     sizes = sorted({str(record["fingerprint"]["size"]) for record in found.values()})
     if not sizes:
@@ -129,14 +124,13 @@ def compose(chapters: Sequence[Chapter], directory: Path) -> Edition:
     told = [found[name] for name in steps if name in found]
     if not told:
         raise SourceError(f"{directory} holds no record of a step that is still taken")
-    rows: dict[str, list[Any]] = {}
-    for record in told:
-        for name, more in record["findings"].items():
-            rows.setdefault(name, []).extend(more)
-    tables = Tables(rows)
-    _tell(told, tables)
-    parts, tail, keys = dict[str, Part](), Template(text_of(HERE / "tail.md")), set(map(_key, told))
-    for key in (chapter.key for chapter in chapters if chapter.key in keys):
+    rows = defaultdict[str, list[Any]](list)
+    for name, more in (pair for record in told for pair in record["findings"].items()):
+        rows[name] += more
+    tables, facts = Tables(rows), list(map(_facts, told))
+    tables.load("records", facts)
+    parts, tail = dict[str, Part](), Template(text_of(HERE / "tail.md"))
+    for key in dict.fromkeys(fact["chapter"] for fact in facts):
         part = fill(HERE / key, tables, tail.safe_substitute(key=key))
         parts[f"{key.upper()}: {part.title}" if key.startswith("rq") else part.title] = part
     verdicts = [
@@ -163,25 +157,21 @@ def html(text: str, figures: Mapping[str, str]) -> str:
     """Markdown as one page that needs nothing else: style and figures are inside."""
     from markdown_it import MarkdownIt
 
-    def drawn(match: re.Match[str]) -> str:
-        return f"data:image/svg+xml;base64,{b64encode(figures[match[1]].encode()).decode()}"
-
     def named(match: re.Match[str]) -> str:
         return f'<{match[1]} id="{_anchor(unescape(match[2]))}">{match[2]}</{match[1]}>'
 
     body = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
     body = re.sub(r"<(h[1-6])>(.*)</\1>", named, _UNIT.sub("\u00a0", body))
-    body = re.sub(r'(?<=src=")figures/([\w-]+)\.svg', drawn, body)
+    for name, drawn in figures.items():
+        inside = f"data:image/svg+xml;base64,{b64encode(drawn.encode()).decode()}"
+        body = body.replace(f'src="figures/{name}.svg"', f'src="{inside}"')
     body = body.replace("<table>", '<div class="scroll" tabindex="0"><table>')
     body = body.replace("</table>", "</table></div>")
     return text_of(HERE / "page.html").format(style=text_of(HERE / "style.css"), body=body)
 
 
 def write(edition: Edition, out: Path) -> Path:
-    """Write tables, figures, ``evaluation.md`` and ``report.html``; returns the report's path.
-
-    The report comes last: where it is, all it speaks of is there.
-    """
+    """Write tables, figures, ``evaluation.md`` and, last, ``report.html``; returns its path."""
     edition.keep(out)
     text = markdown(edition)
     records.keep(out / "evaluation.md", text)
@@ -213,40 +203,32 @@ def publish(source: Path, chapters: Sequence[Chapter], root: Path = HERE.parent)
 
 def benchmarks(tables: Tables) -> str:
     """README's table: the lines of ``benchmarks.toml`` that have been measured."""
-    rows = []
-    for line in lines_of(text_of(HERE / "benchmarks.toml"), "line"):
+    rows, toml = [], text_of(HERE / "benchmarks.toml")
+    for line in lines_of(toml, "line"):
         asked = filled(line["question"], tables)
-        ours, theirs = tables.value(line["ours"]), tables.value(line["theirs"])
-        if asked and isinstance(ours, int | float) and isinstance(theirs, int | float):
+        ours, theirs = _number(line["ours"], tables), _number(line["theirs"], tables)
+        if asked and ours and theirs:
+            own, others = shown(ours, "duration"), f"{line['other']}: {shown(theirs, 'duration')}"
             made = f"[{Path(line['file']).name}]({line['file']})"
-            other = f"{line['other']}: {shown(theirs, 'duration')}"
-            ratio = shown(theirs / ours, "times")
-            rows.append([asked, shown(ours, "duration"), other, ratio, made])
+            rows.append([asked, own, others, shown(theirs / ours, "times"), made])
     if not rows:
         return "No measurements are kept yet: `make bench` makes them.\n"
-    machine = "SELECT string_agg(DISTINCT cores || ' cores, ' || platform || ', Python ' || python)"
-    return (
-        f"{grid(['question', 'IDS', 'the other', 'other ÷ IDS', 'made by'], rows)}\n\n"
-        "Best of several turns (questions: the median), side by side in one run, on "
-        f"{tables.value(f'{machine} FROM records')}. A ratio above 1 means that IDS is faster.\n"
-    )
+    table = grid(["question", "IDS", "the other", "other ÷ IDS", "made by"], rows)
+    return f"{table}\n\n{filled(tomllib.loads(toml)['note'], tables)}\n"
 
 
 def fill(home: Path, tables: Tables, tail: str = "") -> Part:
     """The text in a directory, and what comes after it, with its values filled in."""
     title, _, rest = (text_of(home / "report.md") + tail).lstrip().partition("\n")
-    part = Part(title.lstrip("# "))
-    for line in lines_of(text_of(home / "comparisons.toml"), "comparison"):
-        part.comparisons.append(_comparison(line, tables))
-    blocks, headings, made = _BLOCK.findall(rest), list[str](), list[str]()
+    compared = lines_of(text_of(home / "comparisons.toml"), "comparison")
+    part = Part(title.lstrip("# "), comparisons=[_comparison(line, tables) for line in compared])
+    blocks, heading, made = _BLOCK.findall(rest), list[str](), list[str]()
     for block, after in zip_longest(blocks, blocks[1:], fillvalue=""):
         if block.startswith("#"):
-            mark = block.partition(" ")[0]
-            headings = [h for h in headings if len(h.partition(" ")[0]) <= len(mark)]
-            headings.append(f"#{block.strip()}")
+            heading = [f"#{block.strip()}"]
         elif said := list(filter(None, _block(block.strip(), after.strip(), home, tables, part))):
-            made += headings + said  # a heading over nothing is left out itself
-            headings = []
+            made += heading + said  # a heading over nothing is left out itself
+            heading = []
     part.body = "\n\n".join(made)
     return part
 
@@ -295,7 +277,7 @@ def _block(block: str, after: str, home: Path, tables: Tables, part: Part) -> It
     if fence := _FENCE.fullmatch(block):
         kind, title, query = fence.groups()
         if kind == "table":
-            yield from _table(title, tables.answer(query), beside)
+            yield from _table(title, *tables.answer(query), beside)
         elif tables.value(query) is False:
             part.failed.append(title or " ".join(query.split()))
     elif block == "{comparisons}":
@@ -303,8 +285,7 @@ def _block(block: str, after: str, home: Path, tables: Tables, part: Part) -> It
     elif named := re.fullmatch(r"\{figure:\s*([\w-]+)\}", block):
         draw = run_path(str(home / "figures.py"))["FIGURES"][named[1]]
         try:
-            with styled():
-                part.figures[named[1]] = svg(draw(tables))
+            part.figures[named[1]] = svg(draw, tables)
         except Unmeasured:
             return
         alt = re.split(r"(?<=[.!?])\s", beside, maxsplit=1)[0]
@@ -313,8 +294,7 @@ def _block(block: str, after: str, home: Path, tables: Tables, part: Part) -> It
         yield filled(block, tables)
 
 
-def _table(title: str, answer: tuple[list[str], list[Any]], note: str) -> Iterator[str]:
-    names, rows = answer
+def _table(title: str, names: list[str], rows: list[Any], note: str) -> Iterator[str]:
     if not rows:
         return
     heads, _, specs = zip(*(name.partition("|") for name in names), strict=True)
@@ -332,12 +312,15 @@ def _cell(value: Any, spec: str) -> str:
 
 def _comparison(line: Mapping[str, Any], tables: Tables) -> Comparison:
     given = {key: line[key] for key in Comparison.__dataclass_fields__ if key in line}
-    for key in ("paper", "ours"):
-        value = line.get(key)
-        value = tables.value(value) if isinstance(value, str) else value
-        value = value.mean if isinstance(value, Repeated) else value
-        given[key] = None if value is None else float(value)
+    given |= {key: _number(line.get(key), tables) for key in ("paper", "ours")}
     return Comparison(**{**given, "reason": filled(line.get("reason", ""), tables) or ""})
+
+
+def _number(given: Any, tables: Tables) -> float | None:
+    """A number, or the one that a query answers; the mean of one measured several times."""
+    value = tables.value(given) if isinstance(given, str) else given
+    value = value.mean if isinstance(value, Repeated) else value
+    return None if value is None else float(value)
 
 
 def _beside(comparisons: Sequence[Comparison]) -> Iterator[str]:
@@ -362,11 +345,8 @@ def _beside(comparisons: Sequence[Comparison]) -> Iterator[str]:
 
 def _quantity(value: float | None, unit: str, figures: int = 0) -> str:
     """A number in its unit; a million and more of no format as a power of ten."""
-    name = unit.rstrip("0123456789")
-    if value is None or (name in FORMATS and not figures):
-        return shown(value, unit)
-    if name in FORMATS:
-        return FORMATS[name](value, figures=figures)
+    if value is None or unit in FORMATS:
+        return shown(value, f"{unit}{figures or ''}")
     written = power if abs(value) >= 1e6 and figures <= 3 else number
     return f"{written(value, figures or 3)} {unit}".rstrip()
 
@@ -377,23 +357,16 @@ def _typed(value: float | None) -> int:
     return len(figures) if len(figures) <= 7 else 0
 
 
-def _key(record: records.Record) -> str:
-    return str(record["step"]).partition("-")[0]
-
-
-def _tell(told: Sequence[records.Record], tables: Tables) -> None:
-    """How the records were made, and which tables they have, as tables themselves."""
-    facts = [
-        {name: record[name] for name in ("step", "seconds", "skipped", "commit")}
-        | {"chapter": _key(record), "size": record["fingerprint"]["size"], **record["machine"]}
-        | {"trips": " ".join(record.get("trips", ())) or None}
-        | {"versions": ", ".join(" ".join(pair) for pair in record["versions"].items())}
-        for record in told
-    ]
-    tables.load("records", facts)
-    found = {(_key(record), name) for record in told for name in record["findings"]}
-    names = [(key, name) for key, name in sorted(found) if name in tables.names]
-    tables.load("findings", [{"chapter": key, "name": name} for key, name in names])
+def _facts(record: records.Record) -> dict[str, Any]:
+    """How a record was made, as a row of the table ``records``."""
+    return {
+        **{name: record[name] for name in ("step", "seconds", "skipped", "commit")},
+        **record["machine"],
+        "chapter": record["step"].partition("-")[0],
+        "size": record["fingerprint"]["size"],
+        "trips": " ".join(record.get("trips", ())) or None,
+        "versions": ", ".join(map(" ".join, record["versions"].items())),
+    }
 
 
 def _anchor(title: str) -> str:

@@ -10,9 +10,7 @@ from importlib.util import find_spec
 from math import sqrt
 from statistics import fmean, median, stdev
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeVar
 
 from ids.errors import SetupError, UnknownNameError
 
@@ -22,8 +20,7 @@ if TYPE_CHECKING:
 Work = Callable[[], object]
 T = TypeVar("T")
 KEYS = ("rq1", "rq2", "rq3", "rq4", "rq5", "rq6", "beyond")
-REGIONS = ("EU-West", "US-East", "AP-South", "SA-East")
-"""All that the synthetic stream has."""
+REGIONS = ("EU-West", "US-East", "AP-South", "SA-East")  # all that the synthetic stream has
 _PEERS = ("duckdb", "markdown_it", "matplotlib", "pandas", "polars", "scipy", "shap", "shapiq")
 
 
@@ -47,7 +44,6 @@ class Repeated:
 
     @property
     def best(self) -> float:
-        """The least: what a time is when nothing else disturbs it."""
         return min(self.samples)
 
     @cached_property
@@ -65,7 +61,6 @@ class Repeated:
         return Repeated.of(factor * sample for sample in self.samples)
 
     def rate(self, work: float) -> Repeated:
-        """How much is done in a second, of seconds that so much work took."""
         return Repeated.of(work / sample for sample in self.samples)
 
     def over(self, other: Repeated) -> Repeated:
@@ -79,46 +74,30 @@ Findings = Mapping[str, Sequence[Row]]
 """Rows of tables, by the table's name; several steps may give rows of the same table."""
 
 
-class Percentiles(NamedTuple):
-    """Of many questions, in µs."""
-
-    p50: float
-    p99: float
-
-
 def in_turns(
-    contenders: Mapping[str, Work], repetitions: int, clock: Callable[[], float] = perf_counter
+    contenders: Mapping[str, Work],
+    repetitions: int,
+    clock: Callable[[], float] = perf_counter,
+    before: Work = lambda: None,
 ) -> dict[str, Repeated]:
-    """Seconds of each contender, taking turns, after one warm-up each.
+    """Seconds of each contender after a warm-up; turns spread what disturbs them over all.
 
-    Turns spread whatever else the machine does over all of them: a ratio holds where a bare time
-    does not.
+    What is done ``before`` each but the warm-up is not on the clock.
     """
-    for work in contenders.values():
-        work()
     spent: dict[str, list[float]] = {label: [] for label in contenders}
-    for _ in range(repetitions):
+    for turn in range(1 + repetitions):
         for label, work in contenders.items():
+            if turn:
+                before()
             start = clock()
             work()
             spent[label].append(clock() - start)
-    return {label: Repeated.of(times) for label, times in spent.items()}
+    return {label: Repeated.of(times[1:]) for label, times in spent.items()}
 
 
-def in_a_row(work: Work, times: int, before: Work = lambda: None) -> Percentiles:
-    """The same question again and again; what is done ``before`` each is not on the clock.
-
-    In a window that stands still an answer is a look-up. After a slide nothing is remembered, and
-    the caches hold the slide's data.
-    """
-    work()
-    spent = np.empty(times)
-    for at in range(times):
-        before()
-        start = perf_counter()
-        work()
-        spent[at] = perf_counter() - start
-    return Percentiles(*map(float, np.percentile(spent * 1e6, [50, 99])))
+def in_a_row(work: Work, times: int, before: Work = lambda: None) -> Repeated:
+    """Seconds of the same question, again and again."""
+    return in_turns({"": work}, times, before=before)[""]
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,20 @@
 """Records as tables, read row by row or asked in SQL, and numbers as a reader wants them."""
 
-from __future__ import annotations
-
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from math import isfinite
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from evaluation.records import interval
+from evaluation.records import interval, kept
 from evaluation.step import Repeated, Row, Value
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _SECONDS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _BYTES = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "B": 1}
-Answer = tuple[list[str], list[tuple[Value, ...]]]
-"""The names of a query's columns, and its rows."""
 _REPEATED = "STRUCT(mean DOUBLE, low DOUBLE, high DOUBLE, samples DOUBLE[])"
 _MACROS = """
     CREATE MACRO scaled(r, factor) AS repeated(list_transform(r.samples, lambda x: factor * x));
@@ -65,12 +61,9 @@ def _percent(value: float, figures: int = 3) -> str:
     return f"{number(near if abs(100 * value - near) < 1e-9 else 100 * value, figures)} %"
 
 
-def _in_unit(units: Mapping[str, float]) -> Callable[..., str]:
-    def spelled(value: float, figures: int = 3) -> str:
-        fits = [unit for unit in units if abs(value) >= units[unit]] or list(units)[-1:]
-        return f"{number(value / units[fits[0]], figures)} {fits[0]}"
-
-    return spelled
+def _in_unit(units: Mapping[str, float], value: float, figures: int = 3) -> str:
+    fits = [unit for unit in units if abs(value) >= units[unit]] or list(units)[-1:]
+    return f"{number(value / units[fits[0]], figures)} {fits[0]}"
 
 
 FORMATS: dict[str, Callable[..., str]] = {
@@ -79,8 +72,8 @@ FORMATS: dict[str, Callable[..., str]] = {
     "times": lambda value, figures=3: f"{number(value, figures)} ×",
     "percent": _percent,
     "interval": number,
-    "duration": _in_unit(_SECONDS),
-    "bytes": _in_unit(_BYTES),
+    "duration": partial(_in_unit, _SECONDS),
+    "bytes": partial(_in_unit, _BYTES),
 }
 
 
@@ -105,8 +98,8 @@ class Unmeasured(LookupError):
     """No record has a table, or a column, that was asked for."""
 
 
-class Tables:
-    """The rows that the steps found, by table.
+class Tables(dict[str, list[dict[str, Any]]]):
+    """The rows that the steps found, by table; a query is SQL over them.
 
     In SQL a quantity that was measured several times is a STRUCT of mean, low, high and samples;
     ``scaled(r, factor)``, ``rate(r, work)`` and ``over(a, b)`` are those of ``Repeated``,
@@ -115,29 +108,23 @@ class Tables:
     """
 
     def __init__(self, rows: Mapping[str, Sequence[Row]]) -> None:
-        self._rows = {name: [dict(row) for row in some] for name, some in rows.items() if some}
-        self.names = sorted(self._rows)
+        super().__init__({name: list(map(dict, some)) for name, some in rows.items() if some})
         self.lacking: set[str] = set()
-        self._duck = duckdb.connect()
-        weakref.finalize(self, self._duck.close)
-        self._duck.create_function("repeated", _interval, ["DOUBLE[]"], _REPEATED)
+        self._duck = duckdb.connect(config={"python_enable_replacements": False})
+        self._duck.create_function("repeated", _repeated, ["DOUBLE[]"], _REPEATED)
         self._duck.create_function("shown", shown, ["DOUBLE", "VARCHAR"], "VARCHAR")
         self._duck.execute(_MACROS)
-        for name, some in self._rows.items():
+        for name, some in self.items():
             self.load(name, some)
+
+    def __missing__(self, name: str) -> list[dict[str, Any]]:
+        raise Unmeasured(f"no record has a table {name}")
 
     def load(self, name: str, rows: Sequence[Row]) -> None:
         """One more table, for queries alone."""
         names = dict.fromkeys(key for row in rows for key in row)
-        columns = {key: _column([row.get(key) for row in rows]) for key in names}
-        self._duck.register("_loaded", pa.table(columns))
-        self._duck.execute(f'CREATE TABLE "{name}" AS SELECT * FROM _loaded')
-        self._duck.unregister("_loaded")
-
-    def __getitem__(self, name: str) -> list[dict[str, Any]]:
-        if name not in self._rows:
-            raise Unmeasured(f"no record has a table {name}")
-        return [dict(row) for row in self._rows[name]]
+        columns = {key: pa.array([kept(row.get(key)) for row in rows]) for key in names}
+        self._duck.from_arrow(pa.table(columns)).create(name)
 
     def where(self, name: str, **equal: object) -> list[dict[str, Any]]:
         """The rows of a table whose columns have these values."""
@@ -148,8 +135,8 @@ class Tables:
         names, rows = self._ask(query)
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def answer(self, query: str) -> Answer:
-        """What a query answers; no rows where no record has what it asks for."""
+    def answer(self, query: str) -> tuple[list[str], list[list[Value]]]:
+        """The names of its columns, which may be alike, and rows: none where no record has them."""
         try:
             return self._ask(query)
         except Unmeasured as error:
@@ -158,12 +145,12 @@ class Tables:
 
     def value(self, query: str) -> Value:
         """The one value that a query answers; None where there is none."""
-        _, rows = self.answer(query)
-        if len(rows) > 1 or (rows and len(rows[0]) > 1):
+        values = [value for row in self.answer(query)[1] for value in row]
+        if len(values) > 1:
             raise ValueError(f"a query of one value answers more: {query.strip()}")
-        return rows[0][0] if rows else None
+        return values[0] if values else None
 
-    def _ask(self, query: str) -> Answer:
+    def _ask(self, query: str) -> tuple[list[str], list[list[Value]]]:
         try:
             asked = self._duck.execute(query)
         except duckdb.Error as error:
@@ -172,18 +159,11 @@ class Tables:
                 raise Unmeasured(said) from error
             raise ValueError(f"{said} in: {query.strip()}") from error
         names = [column[0] for column in asked.description or ()]
-        return names, [tuple(map(_value, row)) for row in asked.fetchall()]
+        return names, [list(map(_value, row)) for row in asked.fetchall()]
 
 
-def _interval(samples: Sequence[float]) -> dict[str, Any]:
+def _repeated(samples: Sequence[float]) -> dict[str, Any]:
     return interval(Repeated.of(samples))
-
-
-def _column(values: list[Any]) -> pa.Array:
-    if any(isinstance(value, Repeated) for value in values):
-        values = [v if v is None or isinstance(v, Repeated) else Repeated.of([v]) for v in values]
-        values = [None if v is None else interval(v) for v in values]
-    return pa.array(values)
 
 
 def _value(value: Any) -> Value:

@@ -1,10 +1,4 @@
-"""A game whose players are groups of rows, and estimators of its Shapley values: ours and others'.
-
-A group is there whole or not at all. With one row a group, it is the tuple game that IDS plays;
-with more, it is another game (the metagame), and its Shapley values are other numbers.
-"""
-
-from __future__ import annotations
+"""A game whose players are groups of rows, and estimators of its Shapley values."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,18 +13,15 @@ from tests.oracles.shapley import enumerated
 
 Aggregate = Literal["AVG", "VAR_POP"]
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.integer[Any]]
 Orders = npt.NDArray[np.int64]  # [orders, N]: each row is a permutation of 0 … N − 1
 Walk = Callable[[Floats, Orders, bool], Floats]
-"""(values, orders, whether the game is a variance) to the sum of each player's gains."""
-
+"""Values, orders and whether of a variance, to summed gains, by running sums, in O(N) an order."""
 _BATCH = 1 << 18  # steps whose orders are drawn at once: they stay in the cache
 
 
 class GroupGame:
-    """AVG or VAR_POP of the rows of those groups that take part; nothing is worth 0.
-
-    Row i belongs to ``group[i]``; without groups each row is a player. ``total`` is Σ y of each
-    group, for a variance of values less the window's mean: large squares would lose its digits.
+    """AVG or VAR_POP of the rows of groups that take part; without groups, IDS's game of tuples.
 
     >>> game = GroupGame("AVG", np.array([1.0, 3.0, 8.0]), np.array([0, 0, 1]), 2)
     >>> game(np.array([[1, 0], [0, 1], [1, 1]])).tolist(), game.shapley().tolist()
@@ -38,13 +29,9 @@ class GroupGame:
     """
 
     def __init__(
-        self,
-        aggregate: Aggregate,
-        y: Floats,
-        group: npt.NDArray[Any] | None = None,
-        groups: int = 0,
+        self, aggregate: Aggregate, y: Floats, group: Ints | None = None, groups: int = 0
     ) -> None:
-        values = y - y.mean() if aggregate == "VAR_POP" else y
+        values = y - y.mean() if aggregate == "VAR_POP" else y  # large squares lose a variance
         group = np.arange(len(y)) if group is None else group
         self.aggregate, self.players = aggregate, groups or len(y)
         self.count, self.total, self.square = (
@@ -67,11 +54,7 @@ class GroupGame:
 
 
 def permutation(game: GroupGame, budget: int, seed: int, *, walk: Walk) -> Floats:
-    """Permutation Monte Carlo (Castro et al. 2009): each row's mean gain over orders of all rows.
-
-    The worth is stepped by running sums, so an order of N rows costs O(N), not O(N²). The three
-    walks below take the same orders to the same estimates, and differ in speed alone.
-    """
+    """Permutation Monte Carlo (Castro et al. 2009): each row's mean gain over random orders."""
     rng, gains, players = np.random.default_rng(seed), np.zeros(game.players), game.players
     at_once = max(1, _BATCH // players)
     for first in range(0, budget, at_once):
@@ -94,44 +77,39 @@ def vectorised(values: Floats, orders: Orders, variance: bool) -> Floats:
 
 def plain(values: Floats, orders: Orders, variance: bool) -> Floats:
     """Row by row in Python, on lists: what a first implementation does."""
-    return _walked(_step, values.tolist(), orders.tolist(), variance, [0.0] * len(values))
+    return np.array(_walk(values.tolist(), orders.tolist(), variance, [0.0] * len(values)))
 
 
 def compiled(values: Floats, orders: Orders, variance: bool) -> Floats:
     """Row by row, by Numba."""
-    return _walked(_stepped, values, orders, variance, np.zeros(len(values)))
+    gains: Floats = _walk_compiled(values, orders, variance, np.zeros(len(values)))
+    return gains
 
 
-def _walked(step: Any, values: Any, orders: Any, variance: bool, gains: Any) -> Floats:
+def _walk(values: Any, orders: Any, variance: bool, gains: Any) -> Any:
+    """Every order, a row at a time; to ``gains`` is added what each row brings as it arrives."""
     for order in orders:
-        step(values, order, variance, gains)
-    return np.asarray(gains)
+        rows, total, square, before = 0.0, 0.0, 0.0, 0.0
+        for row in order:
+            y = values[row]
+            rows += 1.0
+            total += y
+            worth = total / rows
+            if variance:
+                square += y * y
+                worth = square / rows - worth * worth
+            gains[row] += worth - before
+            before = worth
+    return gains
 
 
-def _step(values: Any, order: Any, variance: bool, gains: Any) -> None:
-    """One order: ``gains`` of each row as it arrives, changed in place."""
-    rows, total, square, before = 0.0, 0.0, 0.0, 0.0
-    for row in order:
-        y = values[row]
-        rows += 1.0
-        total += y
-        worth = total / rows
-        if variance:
-            square += y * y
-            worth = square / rows - worth * worth
-        gains[row] += worth - before
-        before = worth
-
-
-_stepped = njit(_step)
+_walk_compiled = njit(_walk)
 
 
 def kernelshap(game: GroupGame, budget: int, seed: int, *, paired: bool = False) -> Floats:
-    """KernelSHAP (Lundberg and Lee 2017), from the worth of so many coalitions.
+    """KernelSHAP (Lundberg and Lee 2017): a linear game fitted to the worth of so many coalitions.
 
-    They are drawn by the Shapley kernel, and a linear game that is worth the same as a whole is
-    fitted to them by least squares. ``paired`` draws half as many and takes each with its
-    complement, which costs no more and cancels much of the noise: of two players, all of it.
+    ``paired`` takes each with its complement, at no cost: of two players, no noise is left.
     """
     players, rng = game.players, np.random.default_rng(seed)
     sizes = np.arange(1, players)  # neither empty nor whole
@@ -154,13 +132,9 @@ def kernelshap(game: GroupGame, budget: int, seed: int, *, paired: bool = False)
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """What the libraries warn of, at import and when a small game needs no such budget."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """The libraries, imported when first used, warn then, and of a budget that is not needed."""
+    with warnings.catch_warnings(action="ignore"):
         yield
-
-
-# The libraries are imported when first used: they take seconds.
 
 
 @_silence()

@@ -1,7 +1,5 @@
 """What a user would write by hand on Spark: a drill-down, a pandas UDF, a window function."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

@@ -1,9 +1,4 @@
-"""The same bits on Spark and in process: however rows are cut, however late, and on real months.
-
-Cut into partitions, files and micro-batches, in order or not; what is too late is counted.
-"""
-
-from __future__ import annotations
+"""The same bits on Spark and in process: however rows are cut, however late, and on real months."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import ids
-from evaluation.bench import CORES, Bench, session
+from evaluation.bench import CORES, Bench, filled, session
 from evaluation.beyond.queries import query
 from evaluation.step import SUBJECTS, Findings, Row, Size, Step, in_turns
 from evaluation.workloads.manifest import EVENTS
@@ -215,19 +210,17 @@ def _late_in_process(allowed: Sequence[int], bench: Bench) -> Findings:
             engine.ingest(part)
             end += part.num_rows
             sound = came.slice(0, end).filter(pa.array(~late[:end])).sort_by("event_time")
-            kept &= _answers(engine) == _answers(_engine(0, sound))
+            kept &= _answers(engine) == _answers(filled(_engine(0), sound, end))
         row = _row("engine", minutes, came, late, engine.late_rows)
-        whole = _answers(engine) == _answers(_engine(0, table))
+        whole = _answers(engine) == _answers(filled(_engine(0), table, end))
         found.append({**row, "answers": len(parts), "like_batch": whole, "like_kept": kept})
     return {"beyond_late": found}
 
 
-def _engine(minutes: int, *batches: pa.Table) -> ids.Engine:
+def _engine(minutes: int) -> ids.Engine:
     window, late = ids.TimeWindow("10 minutes", "1 minute"), f"{minutes} minutes"
     engine = ids.Engine(window, value="latency", order_by="event_time", lateness=late)
     engine.register("west", "region = 'EU-West'")
-    for batch in batches:
-        engine.ingest(batch)
     return engine
 
 
@@ -240,7 +233,7 @@ def _answers(engine: ids.Engine) -> list[object]:
 def _drive(bench: Bench) -> Findings:
     from ids.spark.sources import read
 
-    place, trips = bench.library.place("nyc") / EVENTS, bench.events(SUBJECTS["nyc"])
+    place, trips = bench.place("nyc") / EVENTS, bench.events(SUBJECTS["nyc"])
     script, emits = query("taxi"), dict[str, pa.Table]()
     with session(CORES) as spark:
         contenders: dict[str, Callable[[], object]] = {

@@ -1,7 +1,5 @@
 """How far K predicates divide a window: live atoms, what they cost, and what their limit does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import fsum, isclose
@@ -14,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import ids
-from evaluation.bench import Bench, registered
+from evaluation.bench import Bench, filled, registered
 from evaluation.step import Findings, Repeated, Row, Size, Step, in_turns
 from ids.kernels.scatter import slide
 from ids.state.scaling import cut_column, fit_column
@@ -77,10 +75,7 @@ def signatures(truths: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
 
 
 class Divided:
-    """One schema's engine, its window full, with more of its stream to slide over.
-
-    ``truths`` is what each condition is on each row, bool[rows, K], worked out by DuckDB.
-    """
+    """One schema's engine, its window full, with more of its stream to slide over."""
 
     def __init__(self, bench: Bench, schema: str, predicates: int) -> None:
         # a small window has a limit that it can reach, a large one the engine's own
@@ -96,20 +91,14 @@ class Divided:
         self.y = np.rint(rng.lognormal(np.log(40.0), 0.5, rows) * 1e6) / 1e6
         self.table = pa.table({**columns, "y": self.y})
         evaluated = duckdb.from_arrow(self.table).project(", ".join(conditions)).fetchnumpy()
-        self.truths = np.column_stack([*evaluated.values()])
-        self.engine = registered(
-            ids.Engine(ids.CountWindow(self.window), "y", atom_limit=limit),
-            {f"p{k}": condition for k, condition in enumerate(conditions)},
-        )
-        self.ingest(self.window)
+        self.truths = np.column_stack([*evaluated.values()])  # bool[rows, K], by DuckDB
+        self.engine = ids.Engine(ids.CountWindow(self.window), "y", atom_limit=limit)
+        registered(self.engine, {f"p{k}": condition for k, condition in enumerate(conditions)})
+        self.ingest(self.window, self.window)
 
-    def ingest(self, rows: int) -> None:
-        self.engine.ingest(self.table.slice(self.met, rows))
+    def ingest(self, rows: int, batch: int) -> None:
+        filled(self.engine, self.table.slice(self.met, rows), batch)
         self.met += rows
-
-    def slides(self) -> None:
-        for _ in range(_SLIDES):
-            self.ingest(_BATCH)
 
     def kernel(self) -> Callable[[], None]:
         """The slide loop alone, a row at a time, over a window of an eighth of all rows."""
@@ -129,7 +118,7 @@ class Divided:
         """Microseconds of both questions, each just after a slide: no answer is remembered."""
         spent = {name: np.empty((self.turns, _ASKED)) for name in ("p0", _COMBINATION)}
         for turn in np.ndindex(self.turns, _ASKED):
-            self.ingest(1)
+            self.ingest(1, 1)
             for condition, times in spent.items():
                 start = perf_counter()
                 self.engine.attribute("AVG", condition)
@@ -154,21 +143,18 @@ class Divided:
 def _divide(name: str, cases: Sequence[tuple[str, int]], bench: Bench) -> Findings:
     """Everything timed side by side, then checked."""
     divided = {f"{schema} {k}": Divided(bench, schema, k) for schema, k in cases}
-    slides = in_turns({case: one.slides for case, one in divided.items()}, bench.size.repetitions)
+    moves = {case: partial(one.ingest, _SLIDES * _BATCH, _BATCH) for case, one in divided.items()}
+    slides = in_turns(moves, bench.size.repetitions)
     refined = {case: one.kernel() for case, one in divided.items() if one.engine.atoms}
     loops, found = in_turns(refined, bench.size.repetitions), list[Row]()
     for case, one in divided.items():
         asked, live, held, loop = one.asked(), one.check(), one.engine.memory(), loops.get(case)
         found.append({
-            **one.facts,
-            "signatures": live,
-            "refined": one.engine.atoms > 0,
-            "bytes": held.summaries + held.atoms,
-            "retained": held.retained,
+            **one.facts, "signatures": live, "refined": one.engine.atoms > 0,
+            "bytes": held.summaries + held.atoms, "retained": held.retained,
             "slide_ns": slides[case].scaled(1e9 / (_SLIDES * _BATCH)),
             "kernel_ns": None if loop is None else loop.scaled(1e9 / len(one.y)),
-            "marginal_us": asked["p0"],
-            "combination_us": asked[_COMBINATION],
+            "marginal_us": asked["p0"], "combination_us": asked[_COMBINATION],
             "combination_by": one.engine.attribute("AVG", _COMBINATION).mechanism,
         })  # fmt: skip
     return {"beyond_fanout_limit" if name == "limit" else "beyond_fanout": found}

@@ -1,28 +1,21 @@
 """The fan-out of atoms, Spark over rows and cores, and the taxi months, drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from evaluation.beyond.queries import query
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_line, label_lines, plot
 from evaluation.tables import Tables
 
-# Light beside dark, so that neighbours are told apart in grey.
-_FILLS = {
-    "Manhattan": (OURS, ""),
-    "Queens": ("#f0c987", ""),
-    "Brooklyn": ("#b0613a", ""),
-    "Bronx": ("#8fbfa8", "////"),
-    "elsewhere": ("#bdbdbd", "...."),
-}
+_FILLS = {  # light beside dark, so that neighbours are told apart in grey
+    "Manhattan": (OURS, ""), "Queens": ("#f0c987", ""), "Brooklyn": ("#b0613a", ""),
+    "Bronx": ("#8fbfa8", "////"), "elsewhere": ("#bdbdbd", "...."),
+}  # fmt: skip
 
 
 def _fanout(tables: Tables) -> Figure:
-    from matplotlib.ticker import LogLocator
-
     drawing, (left, right) = canvas(2, height=2.9)
     rows = tables.select("FROM beyond_fanout ORDER BY predicates")
     labels = dict.fromkeys(row["label"] for row in tables["beyond_fanout"])

@@ -1,7 +1,5 @@
 """Questions nobody registered: what a scan takes, and what an index could be made of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
@@ -56,7 +54,7 @@ def _scan(bench: Bench) -> Findings:
     """Polars and DuckDB find the rows and sum what AVG needs; the loop is the paper's mechanism."""
     names = ["PULocationID", "DOLocationID", "payment_type", "store_and_fwd_flag"]
     names += ["trip_distance", "fare_amount"]
-    months = [pq.read_table(file, columns=names) for file in bench.library.trips[:-1]]
+    months = [pq.read_table(file, columns=names) for file in bench.trips[:-1]]
     trips = pa.concat_tables(months, promote_options="permissive").combine_chunks()
     trips = trips.slice(0, bench.size.of(quick=20_000, full=200_000))
     engine = ids.Engine(ids.CountWindow(trips.num_rows), "fare_amount")
@@ -167,27 +165,22 @@ def _structures(bench: Bench) -> Findings:
     doubles = {"sorted blocks, doubles": Blocks()}
     kept, asked = list[Row](), list[Row]()
     for name, structure in (structures | doubles).items():
-        column = rng.lognormal(2.5, 0.6, rows) if name in doubles else zones
-        facts: Row = {"structure": name, "window": window}
-        upkeep = _kept(structure, column, window, slides)
-        kept.append({**facts, "ns_per_row": upkeep, "bytes_per_row": structure.nbytes / window})
+        column: Any = rng.lognormal(2.5, 0.6, rows) if name in doubles else zones
+        for start in range(0, window, 50_000):
+            structure.slide(column[start : start + 50_000], column[:0])
+        spent = [
+            structure.slide(column[at : at + _BATCH], column[at - window :][:_BATCH])
+            for at in range(window, rows, _BATCH)
+        ]
+        upkeep = Repeated.of(1e9 / _BATCH * np.reshape(spent, (-1, slides)).mean(axis=1))
+        facts: Row = {"structure": name, "window": window, "ns_per_row": upkeep}
+        kept.append({**facts, "bytes_per_row": structure.nbytes / window})
     for selectivity, chosen in _CHOSEN.items():
         expected = np.flatnonzero(np.isin(zones[-window:], chosen))
         for name, structure in structures.items():
             if not np.array_equal(structure.find(chosen), expected):
                 raise AssertionError(f"{name} finds other rows")
             facts = {"selectivity": selectivity, "rows": len(expected), "structure": name}
-            spent = repeat(partial(structure.find, chosen), number=100, repeat=9)
-            asked.append({**facts, "us": Repeated.of(spent).scaled(1e6 / 100)})
+            times = Repeated.of(repeat(partial(structure.find, chosen), number=100, repeat=9))
+            asked.append({**facts, "us": times.scaled(1e6 / 100)})
     return {"beyond_structures": kept, "beyond_structures_asked": asked}
-
-
-def _kept(structure: Blocks | Roaring, column: Any, window: int, slides: int) -> Repeated:
-    """The window filled, then slid over the rest: ns a row, of so many slides each."""
-    for start in range(0, window, 50_000):
-        structure.slide(column[start : start + 50_000], column[:0])
-    spent = [
-        structure.slide(column[at : at + _BATCH], column[at - window :][:_BATCH])
-        for at in range(window, len(column), _BATCH)
-    ]
-    return Repeated.of(1e9 / _BATCH * np.reshape(spent, (-1, slides)).mean(axis=1))

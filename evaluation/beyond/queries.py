@@ -1,7 +1,5 @@
 """The queries that are measured, which stand in ``queries.toml`` by name."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from string import Template

@@ -1,7 +1,5 @@
 """The engine's answers beside the definition: every coalition of windows of up to 12 rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -40,10 +38,7 @@ def enumerated(bench: Bench) -> Findings:
 
 
 def windows(rng: np.random.Generator, times: int) -> Iterator[tuple[str, Array, Array, Array]]:
-    """So many windows of every kind and every N from 0 to 12.
-
-    The values inside, their random rank, and values before them that must leave no trace.
-    """
+    """Of every kind and N up to 12: values, their random rank, and others that came before."""
     for _ in range(times):
         for kind, draw in KINDS.items():
             for n in range(13):
@@ -82,14 +77,10 @@ def answers(values: Array, rank: Array, before: Array) -> dict[tuple[str, int], 
 
 
 def off(given: float, share: Fraction, lift: Fraction, whole: Fraction) -> tuple[float, ...]:
-    """How far an answer is from its exact parts.
-
-    In its own unit; relative to the exact value, or where that is 0, to the aggregate; and in
-    units of 2⁻⁵³·(|share| + |lift|), free of how much the two cancel.
-    """
+    """An answer's error: as it is, relatively, and in units of 2⁻⁵³·(|share| + |lift|)."""
     error = abs(Fraction(given) - share - lift)
     unit = (abs(share) + abs(lift)) / 2**53
-    relative = error / (abs(share + lift) or abs(whole) or 1)
+    relative = error / (abs(share + lift) or abs(whole) or 1)  # to the aggregate where phi is 0
     return float(error), float(relative), float(error / (unit or 1))
 
 

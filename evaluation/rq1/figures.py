@@ -1,13 +1,10 @@
 """The figures of RQ1: errors beside the paper's, and what running sums do over a long stream."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_lines
@@ -44,9 +41,8 @@ def _errors(tables: Tables) -> Figure:
         axes.axvline(2.0**-53, **_FLOOR)
         axes.grid(axis="y", visible=False)
     panels[0].set_yticks(range(len(games)), games)
-    panels[-1].legend(
-        *(two[:2] for two in panels[0].get_legend_handles_labels()), loc="lower right"
-    )
+    handles, labels = panels[0].get_legend_handles_labels()
+    panels[-1].legend(handles[:2], labels[:2], loc="lower right")
     return drawing
 
 
@@ -54,31 +50,23 @@ def _drift(tables: Tables) -> Figure:
     """The relative error of VAR_POP against slides, on the two streams."""
     drawing, panels = canvas(len(_STREAMS), height=2.7, sharey=True)
     panels[0].set_ylabel("relative error of VAR_POP")
-    ends = [
-        _stream(tables.where("rq1_drift", stream=stream), title, axes)
-        for (stream, title), axes in zip(_STREAMS.items(), panels, strict=True)
-    ]
+    ends: list[list[tuple[float, float, str, str]]] = [[] for _ in panels]
+    for (stream, title), axes, lines in zip(_STREAMS.items(), panels, ends, strict=True):
+        for (state, name), style in zip(_STATES.items(), STYLES, strict=False):
+            rows = tables.where("rq1_drift", stream=stream, state=state)
+            slides = [row["slides"] for row in rows]
+            ys = [max(row["var_pop"], 1e-18) for row in rows]  # 0 has no place on a log axis
+            axes.plot(slides, ys, markersize=2.8, zorder=3 if state == "IDS" else 2, **style)
+            lines.append((slides[-1], ys[-1], name, style["color"]))
+        axes.set(xscale="log", yscale="log", ylim=(1e-19, 1e12), title=title)
+        axes.set(xlabel="slides of one row", yticks=[10.0**k for k in range(-16, 13, 4)])
+        axes.set_xticks([10.0**k for k in range(1, 7) if 10**k <= slides[-1]])
+        axes.minorticks_off()
+        axes.hlines(2.0**-53, slides[0], slides[-1], **_FLOOR)
+        axes.set_xlim(right=slides[-1] * 40)
     for axes, lines in zip(panels, ends, strict=True):
         label_lines(axes, lines)
     return drawing
-
-
-def _stream(rows: list[Any], title: str, axes: Axes) -> list[tuple[float, float, str, str]]:
-    """A line for each state; where each ends, its name and its colour."""
-    slides = sorted({row["slides"] for row in rows})
-    ends = []
-    for (state, name), style in zip(_STATES.items(), STYLES, strict=False):
-        error = {row["slides"]: row["var_pop"] for row in rows if row["state"] == state}
-        ys = [max(error[slid], 1e-18) for slid in slides]  # 0 has no place on a log axis
-        axes.plot(slides, ys, markersize=2.8, zorder=3 if state == "IDS" else 2, **style)
-        ends.append((slides[-1], ys[-1], name, style["color"]))
-    axes.set(xscale="log", yscale="log", ylim=(1e-19, 1e12), title=title)
-    axes.set(xlabel="slides of one row", yticks=[10.0**k for k in range(-16, 13, 4)])
-    axes.set_xticks([10.0**k for k in range(1, 7) if 10**k <= slides[-1]])
-    axes.minorticks_off()
-    axes.hlines(2.0**-53, slides[0], slides[-1], **_FLOOR)
-    axes.set_xlim(right=slides[-1] * 40)
-    return ends
 
 
 FIGURES = {"rq1-errors": _errors, "rq1-drift": _drift}

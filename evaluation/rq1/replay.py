@@ -1,7 +1,5 @@
 """Streams replayed by deltas: the engine and ``ids.sql`` beside recomputation and the truth."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -15,17 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import ids
-from evaluation.bench import (
-    Bench,
-    equality,
-    filled,
-    frequent,
-    plain,
-    registered,
-    registering,
-    where,
-)
+from evaluation.bench import Bench, filled, registered, registering
 from evaluation.rq1.enumeration import off, worst
+from evaluation.rq4.window import equalities
 from evaluation.step import Findings, Row, Subject
 from tests.oracles.shapley import CLOSED, GAMES
 from tests.oracles.stretches import Stretches
@@ -71,21 +61,17 @@ class Watched:
 def watched(bench: Bench, subject: Subject, rows: int) -> Watched:
     """The first rows of a workload; the predicates are its attributes' most frequent values.
 
-    Two of the first attribute, which exclude each other, and one of each of the others. Where they
-    hold is found by pyarrow, none of it ours.
+    Two of the first attribute, one of each of the others; pyarrow, none of it ours, finds the rows.
     """
     table = bench.events(subject, rows)
-    pairs = [
-        (column, value)
-        for column, count in zip(subject.attributes, (2, 1, 1), strict=True)
-        for value, _ in frequent(table, column)[:count]
-    ]
-    p1, p2, p3, p4 = (where(plain(table[column]), value) for column, value in pairs)
+    found: dict[str, np.ndarray] = {}
+    for column, count in zip(subject.attributes, (2, 1, 1), strict=True):
+        found |= equalities(table, column, count)
+    p1, p2, p3, p4 = found.values()
     known = pc.is_valid(table[subject.attributes[-1]]).to_numpy()
     holds = dict(zip(ASKED, (p1, p2, p3, p4, p1 & p3, p2 | (known & ~p4)), strict=True))
     truth = Stretches(table[subject.value].to_numpy(), holds)
-    conditions = {name: equality(*pair) for name, pair in zip(NAMES, pairs, strict=True)}
-    return Watched(table, subject.value, conditions, truth)
+    return Watched(table, subject.value, dict(zip(NAMES, found, strict=True)), truth)
 
 
 def ask(engine: ids.Engine, games: tuple[str, ...], predicates: tuple[str, ...]) -> Answers:
@@ -114,21 +100,15 @@ def slides(bench: Bench, subject: Subject) -> Findings:
             engine.checkpoint(kept)
     ended, again = ask(engine, GAMES, ASKED), restored(kept, watch.rows.slice(half))
     facts: Row = {"workload": subject.workload, "slides": count, "checks": len(due)}
-    survived: Row = {
-        "restored_at": half - WINDOW,
-        "answers": len(ended),
-        "differing": sum(value.hex() != again[key].hex() for key, value in ended.items()),
-        "atoms": sum(engine.attribute("COUNT", atom).value > 0 for atom in ATOMS),
-    }
+    differing = sum(value.hex() != again[key].hex() for key, value in ended.items())
+    live = sum(engine.attribute("COUNT", atom).value > 0 for atom in ATOMS)
+    survived: Row = {"restored_at": half - WINDOW, "answers": len(ended), "differing": differing}
     deltas = [{**facts, **row} for row in worst(rows, "game")]
-    return {"rq1_deltas": deltas, "rq1_restored": [{**facts, **survived}]}
+    return {"rq1_deltas": deltas, "rq1_restored": [{**facts, **survived, "atoms": live}]}
 
 
 def checked(watch: Watched, engine: ids.Engine, last: int) -> Iterator[Row]:
-    """An engine kept by deltas beside one that was given the window's rows at once.
-
-    And Efficiency: Σ over the atoms beside the aggregate, by them and by the engine's own probe.
-    """
+    """Deltas beside recomputation; Efficiency by the sum of the atoms and by the engine's probe."""
     wanted = ask(watch.filled(last), GAMES, ASKED)
     for (game, predicate), kept in ask(engine, GAMES, ASKED).items():
         exact = watch.off(kept, game, predicate, last) if game in CLOSED else {}

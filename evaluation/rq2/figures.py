@@ -1,7 +1,5 @@
 """The figures of RQ2: the paper's Figure 2, and what a user would pick instead."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.axes import Axes

@@ -1,25 +1,19 @@
-"""What a question to a running engine costs: p50 and p99, through the Python API.
+"""What a question to a running engine costs, p50 and p99, beside the bare closed form."""
 
-*Computed anew*: asked again and again, the answer forgotten each time. *After a slide*: each
-question follows a row that came, whose data the caches hold. *Remembered*: the window stands still,
-and the engine knows the answer. Beside them the bare closed form, which knows no engine at all.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import cycle
+from itertools import cycle, starmap
 from math import log
 
 import numpy as np
 import pyarrow as pa
 
 import ids
-from evaluation.bench import Bench, equality, registered
-from evaluation.rq2.throughput import PREDICATES
-from evaluation.step import SUBJECTS, Findings, Percentiles, Repeated, Row, in_a_row
+from evaluation.bench import Bench, equality
+from evaluation.rq2.throughput import PREDICATES, ready
+from evaluation.step import SUBJECTS, Findings, Repeated, Row, in_a_row
 
+# its answer forgotten each time, or after a row that came, or known as the window stands still
 READINGS = ("computed anew", "after a slide", "remembered")
 Asked = tuple[int, str, ids.Engine, Callable[[], None], Callable[[], object]]
 """K, the path, the engine, what brings it the next row, the question."""
@@ -34,7 +28,7 @@ def work(bench: Bench) -> Findings:
     table = bench.events(SUBJECTS["synthetic"], _WINDOW + times)
     asked = [one for count in PREDICATES for one in _registered(table, count)]
     asked.append(_overlapping(table, bench.rng("overlapping")))
-    spent: dict[tuple[str, int], list[Percentiles]] = {}
+    spent: dict[tuple[str, int], list[Repeated]] = {}
     for repetition in range(bench.size.repetitions):
         for at, (_, _, engine, slide, ask) in enumerate(asked):
             forget = engine._questions.slid  # as a slide has it, without the slide
@@ -45,8 +39,8 @@ def work(bench: Bench) -> Findings:
         bench.said((repetition + 1) / bench.size.repetitions)
     rows: list[Row] = [
         {"predicates": count, "live": engine.atoms, "path": path, "reading": reading,
-         "p50": Repeated.of(each.p50 for each in spent[reading, at]),
-         "p99": Repeated.of(each.p99 for each in spent[reading, at])}
+         "p50": Repeated.of(1e6 * each.median for each in spent[reading, at]),
+         "p99": Repeated.of(1e6 * np.percentile(each.samples, 99) for each in spent[reading, at])}
         for reading in READINGS
         for at, (count, path, engine, _, _) in enumerate(asked)
     ]  # fmt: skip
@@ -65,7 +59,7 @@ def bare(n: float, a: float, _b: float, m: float, a_p: float, _b_p: float) -> tu
 
 def _registered(table: pa.Table, count: int) -> Iterator[Asked]:
     """Both paths: of the first, the middle and the last of K, and each with a neighbour."""
-    conditions = {f"p{k}": equality(*test) for k, test in enumerate(PREDICATES[count])}
+    conditions = starmap(equality, PREDICATES[count])
     engine, slide = _engine(conditions, table.drop(["event_time"]))
     places = {count - 1: ", the last of K", count // 2: ", in the middle of K", 0: ""}
     for k, place in places.items():
@@ -81,17 +75,13 @@ def _registered(table: pa.Table, count: int) -> Iterator[Asked]:
 def _overlapping(table: pa.Table, rng: np.random.Generator) -> Asked:
     """The union of ten Boolean columns, each true of half of the rows: all 2¹⁰ atoms live."""
     columns = {f"b{k}": rng.random(table.num_rows) < 0.5 for k in range(10)}
-    conditions = {f"p{name}": name for name in columns}
-    engine, slide = _engine(conditions, pa.table({**columns, "latency": table["latency"]}))
-    ask = partial(engine.attribute, "AVG", " OR ".join(conditions))
+    engine, slide = _engine(columns, pa.table({**columns, "latency": table["latency"]}))
+    ask = partial(engine.attribute, "AVG", " OR ".join(engine.predicates))
     return len(columns), "union of all K, overlapping", engine, slide, ask
 
 
-def _engine(
-    conditions: Mapping[str, str], events: pa.Table
-) -> tuple[ids.Engine, Callable[[], None]]:
+def _engine(conditions: Iterable[str], events: pa.Table) -> tuple[ids.Engine, Callable[[], None]]:
     """An engine with a full window, and what slides it by the next row, over and over."""
-    engine = registered(ids.Engine(ids.CountWindow(_WINDOW), "latency"), conditions)
-    engine.ingest(events.slice(0, _WINDOW))
+    engine = ready(conditions, events.slice(0, _WINDOW))
     rows = cycle([events.slice(row, 1).to_pydict() for row in range(_WINDOW, events.num_rows)])
     return engine, lambda: engine.ingest(next(rows))

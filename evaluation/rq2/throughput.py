@@ -1,15 +1,14 @@
-"""A window of summaries that slides over a stream, and two compiled ways to have them each time.
+"""A window's summaries after every slide, by deltas and by a scan of all rows inside, compiled.
 
-*Incremental*: the rows that left are subtracted and those that came are added. *Per-window scan*:
-all rows inside are added up afresh. Both leave the same integers in the same table: a row for each
-live atom and, where all is kept that Algorithm 1 keeps, for each predicate and for the window.
+Both leave the same integers in a table: of each live atom, or also of each predicate and of all.
 """
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import product, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from numba import njit
 
-from evaluation.bench import Bench
+import ids
+from evaluation.baselines import loops
+from evaluation.bench import Bench, equality, filled, registered
 from evaluation.step import REGIONS, SUBJECTS, Findings, Row, in_turns
 from ids.kernels.compiling import compiled
-from ids.kernels.digits import accumulate
-from ids.kernels.scatter import add_summary
+from ids.kernels.digits import accumulate, cut
+from ids.kernels.scatter import add_summary, slide
 from ids.model.expression import Column, Comparison, Literal
 from ids.predicates.refinement import Refinement
 from ids.source import open_table
@@ -32,6 +33,11 @@ Test = tuple[str, str]  # an attribute and the value it must have
 
 ATOMS = "atoms"
 EVERYTHING = "atoms, marginals, window"
+LOOP = "IDS, the slide loop"
+WHOLE = "IDS, from codes and values"  # finds atoms and digits, too, which the loop is given
+LITERAL = "Algorithm 1, literally"
+CENTRE = 60.0
+_COLUMNS = ("region", "tier")
 _GAMES = {"AVG": 1, "VAR": 2}  # the degree of the moments that a game needs: (m, A) or (m, A, B)
 
 
@@ -77,13 +83,81 @@ def cell(maintained: Maintained, slides: int, scans: int, repetitions: int) -> R
     if not np.array_equal(incremental(), maintained.scan(1, before=slides - 1)()):
         raise AssertionError(f"slides and scan disagree: {window}, {step}")
     took = in_turns({"ids": incremental, "scan": scan}, repetitions)
-    ids, scanned = took["ids"], took["scan"]
+    ours, scanned = took["ids"], took["scan"]
     return {
         "window": window, "step": step, "kept": kept, "slides": slides, "scans": scans,
-        "ids_tuples_s": ids.rate(slides * step), "scan_tuples_s": scanned.rate(scans * step),
-        "ids_slides_s": ids.rate(slides), "scan_slides_s": scanned.rate(scans),
-        "speedup": scanned.scaled(1 / scans).over(ids.scaled(1 / slides)),
+        "ids_tuples_s": ours.rate(slides * step), "scan_tuples_s": scanned.rate(scans * step),
+        "ids_slides_s": ours.rate(slides), "scan_slides_s": scanned.rate(scans),
+        "speedup": scanned.scaled(1 / scans).over(ours.scaled(1 / slides)),
     }  # fmt: skip
+
+
+def one_row(bench: Bench) -> Findings:
+    """A slide of one row: Algorithm 1, the slide loop, the live engine; what each costs a tuple."""
+    window, rows = bench.size.of(quick=(20_000, 400_000), full=(100_000, 2_000_000))
+    slides = bench.size.of(quick=200, full=2_000)
+    events, names = bench.events(SUBJECTS["synthetic"], rows), [f"s{k}" for k in range(70)]
+    drawn = pa.array(bench.rng("shards").integers(0, len(names), rows, dtype=np.int32))
+    sharded = events.append_column("shard", pa.DictionaryArray.from_arrays(drawn, names))
+    shards = Prepared(sharded, [("shard", name) for name in names[:64]])
+    whole = Maintained(Prepared(events, PREDICATES[4]), window, 1, EVERYTHING)
+    plain = events.select([*_COLUMNS, "latency"])
+    ones, thousand = [plain.slice(window + i, 1) for i in range(slides)], plain.slice(window, 1_000)
+    given = (
+        ("Engine.ingest, a dict of one row", slides, [one.to_pydict() for one in ones]),
+        ("Engine.ingest, an Arrow batch of one row", slides, ones),
+        ("Engine.ingest, an Arrow batch of 1,000 rows", 20_000, [thousand] * 20),
+    )
+    works: list[tuple[str, int, int, Callable[[], object]]] = [
+        *((label, rows, 4, one) for label, one in contenders(events, window).items()),
+        (f"{LOOP}, 64 live predicates", rows, 64, partial(_looped, shards, window)),
+        (f"{LOOP}, all that Algorithm 1 keeps", rows - window, 4, whole.incremental(rows - window)),
+        *((label, count, 4, _ingest(plain, window, some)) for label, count, some in given),
+    ]
+    took = in_turns({label: one for label, _, _, one in works}, bench.size.repetitions)
+    costs = {label: took[label].scaled(1e9 / count) for label, count, _, _ in works}
+    found: list[Row] = [
+        {"contender": label, "window": window, "predicates": predicates, "rows": count,
+         "ns_per_tuple": costs[label], "times_faster": costs[LITERAL].over(costs[label])}
+        for label, count, predicates, _ in works
+    ]  # fmt: skip
+    return {"rq2_algorithm1": found}
+
+
+def contenders(events: pa.Table, window: int) -> dict[str, Callable[[], Any]]:
+    """The slide loop, Algorithm 1, and the slide loop with what precedes it; K = 4, all rows."""
+    read = Prepared(events, PREDICATES[4])
+
+    def whole() -> Words:
+        read.atoms = read.refinement.assign(read.table)
+        cut(read.value, 2.0**-read.scale.exponent, read.scale.layout, read.digits)
+        return _looped(read, window)
+
+    coded = {name: events[name].chunk(0) for name in _COLUMNS}
+    region, tier = (column.indices.to_numpy() for column in coded.values())
+    codes = [(_COLUMNS.index(c), coded[c].dictionary.index(v).as_py()) for c, v in PREDICATES[4]]
+    tests = np.array(codes, np.int32)
+    literal = partial(loops.algorithm1, region, tier, read.value, window, tests, CENTRE)
+    return {LOOP: partial(_looped, read, window), LITERAL: literal, WHOLE: whole}
+
+
+def _looped(read: Prepared, window: int) -> Words:
+    """The engine's own kernel over the whole stream; the summaries of the last window's atoms."""
+    summaries = np.zeros((read.refinement.atoms, read.scale.words), np.int64)
+    slide(summaries, read.atoms, read.digits, window, read.centre, read.scale.layout)
+    return summaries
+
+
+def ready(conditions: Iterable[str], events: pa.Table) -> ids.Engine:
+    """A live engine with p0, p1, … whose window is filled by these events."""
+    engine = ids.Engine(ids.CountWindow(events.num_rows), "latency")
+    registered(engine, {f"p{k}": condition for k, condition in enumerate(conditions)})
+    return filled(engine, events, events.num_rows)
+
+
+def _ingest(events: pa.Table, window: int, batches: list[Any]) -> Callable[[], object]:
+    engine = ready(starmap(equality, PREDICATES[4]), events.slice(0, window))
+    return lambda: [engine.ingest(batch) for batch in batches]  # type: ignore[func-returns-value]
 
 
 class Prepared:

@@ -1,7 +1,5 @@
 """RQ3's figure: the components as bars on a symmetric log scale, the measured peak above them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -45,17 +43,15 @@ def _draw(tables: Tables) -> Figure:
 def _panel(axes: Axes, rows: list[dict[str, Any]]) -> None:
     places = np.arange(len(rows))
     needed = [row["analytic"] for row in rows]
-    axes.hlines(
-        needed, places - 0.4, places + 0.4, GREY, linewidth=1.2, label="analytic, all of it"
-    )
-    for name, marker, face, shift in (
-        ("heap", "D", "black", -0.07),
-        ("resident", "o", "white", 0.07),
+    line: Any = {"colors": GREY, "linewidth": 1.2, "label": "analytic, all of it"}
+    axes.hlines(needed, places - 0.4, places + 0.4, **line)
+    for name, key, shape, face, shift in (
+        ("heap", "heap_peak", "D", "black", -0.07),
+        ("process", "resident_peak", "o", "white", 0.07),
     ):
-        style: Any = {"marker": marker, "markerfacecolor": face, "color": "black"}
-        label = f"measured peak, {name.replace('resident', 'process')}"
-        peaks = np.array([row.get(f"{name}_peak") for row in rows], float)
-        axes.plot(places + shift, peaks, linestyle="none", zorder=5, label=label, **style)
+        style: Any = {"marker": shape, "markerfacecolor": face, "label": f"measured peak, {name}"}
+        peaks = np.array([row.get(key) for row in rows], float)
+        axes.plot(places + shift, peaks, linestyle="none", color="black", zorder=5, **style)
     for place, (part, style) in enumerate(_BARS.items()):
         high = [row[f"analytic_{part}"] for row in rows]
         axes.bar(places + 0.2 * (place - 1.5), high, 0.2, edgecolor="black", linewidth=0.5, **style)

@@ -1,11 +1,7 @@
 """What an engine may keep: the bytes it needs on paper, and those that a process of its own takes.
 
-On paper are the rows and sums that the design keeps, not the room to spare that arrays are given so
-that a row need not move at every slide: that, and whatever is needed for a moment only, is what a
-measurement shows on top.
+A measurement shows on top the room that arrays have to spare, and what is needed for a moment only.
 """
-
-from __future__ import annotations
 
 import ctypes
 import gc
@@ -57,28 +53,23 @@ class Configuration:
 
     def engine(self, rows: int) -> ids.Engine:
         """An engine with the four predicates, before the first row."""
-        window = ids.CountWindow(rows) if self.retains else ids.Changelog()
+        kept = ids.CountWindow(rows) if self.retains else ids.Changelog()
         index = tuple(TEXTS) if self.indexed else ()
-        made = ids.Engine(
-            window, "latency", index=index, retain=self.retains, sampling=self.sampling
-        )
+        made = ids.Engine(kept, "latency", index=index, retain=self.retains, sampling=self.sampling)
         return registered(made, PREDICATES)
 
     def analytic(self, window: int) -> dict[str, float]:
         """Bytes by component, for a window of so many rows.
 
-        summaries  of the window, of each predicate and of each atom: a count, a sum for each digit
-                   and two words for each product of two digits, 1 + 2 + 2 · 3 = 9 words, and one
-                   that counts every row for COUNT(*), NULL or not. An atom has its signature
-                   besides, a byte for each predicate, and three codes in the tables that lead to it
-        retained   a row's atom, the measure's digits, whether it plays, and the raw columns; for a
-                   sample, which needs to know which rows left, its number and its stratum besides
+        summaries  of the window, each predicate and each atom: 1 + 2 + 2 · 3 words of count, digits
+                   and their products, and one for COUNT(*); of an atom its signature, a byte for
+                   each predicate, and three codes in the tables that lead to it
+        retained   a row's atom, digits, whether it plays, and raw columns; for a sample, which must
+                   know which rows left, its number and stratum besides
         index      two bytes a row and column, and for each block a key and a place of every
-                   distinct value. Blocks have 65,536 rows; about sixteen smaller ones, of 1,024 at
-                   least, stand behind them
-        sample     rows that may yet be drawn, and up to twice as many that wait for the next sweep,
-                   which comes once 4,096 are held; each with its columns, its stratum, number and
-                   priority, the measure and whether it plays
+                   distinct value; behind blocks of 65,536 rows stand about sixteen smaller ones
+        sample     rows that may yet be drawn, and up to twice as many that wait for the next sweep;
+                   each with its columns, stratum, number, priority, measure and whether it plays
         """
         summary = (Scale(0, DIGITS, 2).words + Scale(0, 0, 0).words) * _WORD
         atoms = ATOMS * (len(PREDICATES) + 3 * _CODE)
@@ -110,24 +101,17 @@ def _candidates(sampling: ids.Sampling, window: int) -> float:
 
 
 def survivors(size: int, window: float) -> float:
-    """Of ``window`` rows, how many are among the ``size`` highest of themselves and all newer ones.
-
-    The newest ``size`` are, and the j-th newest with probability size / j: their sum is about
-    size · (1 + ln(window / size)).
-    """
+    """Of ``window`` rows, how many are among the ``size`` highest of themselves and newer ones."""
+    # the newest ``size`` are, and the j-th newest with probability size / j
     return window if window <= size else size * (1 + log(window / size))
 
 
 def measured(key: str, window: int) -> Row:
-    """Bytes on paper, of this process, of its heap, and what the engine says it holds.
-
-    Two passes over the same stream: the first watches the process, the second every allocation.
-    What the imports and the compiled kernels need is there before either begins.
-    """
+    """Bytes on paper, of this process, of its heap in a second pass, and as the engine says."""
     one = CONFIGURATIONS[key]
     needed = one.analytic(window)
     parts = {f"analytic_{name}": count for name, count in needed.items()}
-    run(one, _WARM)
+    run(one, _WARM)  # what imports and compiled kernels need is there before either begins
     resident = _resident(one, window) if _STATUS.exists() else {}  # nowhere but on Linux
     facts: Row = {"configuration": key, "label": one.label, "window": window}
     paper: Row = {"predicates": len(PREDICATES), **parts, "analytic": sum(needed.values())}
@@ -135,17 +119,14 @@ def measured(key: str, window: int) -> Row:
 
 
 def run(configuration: Configuration, window: int) -> ids.Engine:
-    """Fill the window batch by batch, then slide it once over its own length.
-
-    A batch is small beside the window, so that it is not what is measured. Summaries alone keep no
-    row: what leaves is made again, as an upstream would send it.
-    """
+    """Fill the window batch by batch, then slide it once over its own length."""
+    # a batch is small beside the window, so that it is not what is measured
     engine, rows = configuration.engine(window), max(1, min(1_000, window // 100))
     inside = window // rows
     for number in range(2 * inside):
         if configuration.retains:
             engine.ingest(make_batch(number, rows))
-        else:
+        else:  # no row is kept: what leaves is made again, as an upstream would send it
             gone = make_batch(number - inside, rows) if number >= inside else None
             engine.apply(inserts=make_batch(number, rows), deletes=gone)
     return engine
@@ -180,13 +161,10 @@ def _resident(configuration: Configuration, window: int) -> dict[str, int]:
     del engine
     left = _trimmed()
     return {
-        "resident_before": before,
-        "resident_peak": max(0, peak - before),
-        "resident_state": kept - left,
-        "resident_free": end - kept,
-        "resident_moment": peak - end,
-        "resident_rest": left - before,
-    }
+        "resident_before": before, "resident_peak": max(0, peak - before),
+        "resident_state": kept - left, "resident_free": end - kept,
+        "resident_moment": peak - end, "resident_rest": left - before,
+    }  # fmt: skip
 
 
 def _trimmed() -> int:
@@ -203,10 +181,7 @@ def _status(field: str) -> int:
 
 
 def _traced(configuration: Configuration, window: int) -> dict[str, int]:
-    """The heap: Python's and NumPy's allocations, and Arrow's, which are its own.
-
-    At its peak, the batches on their way included, and at the end, when they are gone.
-    """
+    """The heap, Arrow's own included: at its peak, and at the end, when all batches are gone."""
     tracemalloc.start()
     engine = run(configuration, window)
     if (engine.rows, engine.atoms) != (window, ATOMS):
@@ -216,12 +191,8 @@ def _traced(configuration: Configuration, window: int) -> dict[str, int]:
     tracemalloc.stop()
     held, arrow = engine.memory(), pa.default_memory_pool()
     return {
-        "heap_peak": peak + (arrow.max_memory() or 0),
-        "heap_end": end + arrow.bytes_allocated(),
-        "held_summaries": held.summaries + held.atoms,
-        "held_retained": held.retained,
-        "held_index": held.index,
-        "held_sample": held.sampler,
-        "held": held.total,
-        "atoms": engine.atoms,
-    }
+        "heap_peak": peak + (arrow.max_memory() or 0), "heap_end": end + arrow.bytes_allocated(),
+        "held_summaries": held.summaries + held.atoms, "held_retained": held.retained,
+        "held_index": held.index, "held_sample": held.sampler,
+        "held": held.total, "atoms": engine.atoms,
+    }  # fmt: skip

@@ -10,7 +10,6 @@ SIZES = (64, 256, 1_024, 2_048, 4_096)  # r, while a window slides
 
 
 def _steps(size: Size) -> list[Step]:
-    """Errors and bounds for each way to draw, strata, the engine's own samples, and samplers."""
     n = size.of(quick=20_000, full=100_000)  # where rows come and go
     windows = size.of(quick=(10_000, 20_000), full=(10_000, 100_000, 1_000_000))
     step = partial(Step, needs=("real",))

@@ -1,7 +1,5 @@
 """The chapter's figure, in the paper's three panels: error, bounds, ingest cost, each against r."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.figure import Figure

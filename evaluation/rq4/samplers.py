@@ -1,11 +1,7 @@
 """The samplers themselves, over a stream: what they cost, what they hold, how good their rows are.
 
-*Lazy sweeps* and *eager domination* are bare compiled loops that keep the same sample, a row at a
-time. The others take batches of raw rows as the engine does: ``WindowSample`` keeps candidates and
-the extremes of y; chain-sample and priority-sample draw with replacement.
+*Lazy sweeps* and *eager domination* are compiled loops alone; the others take batches of raw rows.
 """
-
-from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +11,7 @@ from math import log
 import numpy as np
 import pyarrow as pa
 
-from evaluation.baselines import eager
+from evaluation.baselines import loops
 from evaluation.bench import Bench, filled, frequent
 from evaluation.rq4.trials import CONFIDENCE, WAYS, N, judged, size_for
 from evaluation.rq4.window import Window
@@ -34,9 +30,7 @@ Candidates = tuple[np.ndarray, np.ndarray]  # rows by their number, and the prio
 def ingest(bench: Bench, n: int, r: int) -> Findings:
     """The same stream to every kind of sampler, in turns.
 
-    Those that cost much per row get fewer rows: from an empty window to the first full one. Their
-    candidates are fewest there, so this is in their favour. The fastest gets more, for its time to
-    be longer than a moment's disturbance.
+    The slowest stop at the first full window, where candidates are fewest: in their favour.
     """
     refuse_another_sample(r, 2 * n, n)
     subject, many = bench.real, 3 * n
@@ -87,7 +81,7 @@ def _dominated(size: int, rows: int, window: int) -> Candidates:
     """Every arrival compared with every candidate: compiled and vectorised, too."""
     room = 64 * size
     sequence, priority, passed = np.empty(room, np.int64), np.empty(room), np.empty(room, np.int32)
-    held = eager.slide(SEED, rows, window, size, sequence, priority, passed)
+    held = loops.eager(SEED, rows, window, size, sequence, priority, passed)
     return sequence[:held], priority[:held]
 
 
@@ -108,21 +102,17 @@ def fed(
     table: Table, value: str, sampling: Sampling, window: CountWindow | TimeWindow, rows: int,
     batch: int = BATCH,
 ) -> Iterator[WindowSample]:  # fmt: skip
-    """The sample after each batch of a stream that repeats the table, as the engine feeds it.
-
-    A time window's clock ticks once a row, so that both kinds of window hold the same rows.
-    """
+    """The sample after each batch of a stream that repeats the table, as the engine feeds it."""
     kinds = {name: column.kind for name, column in table.columns.items()}
     sample = WindowSample(kinds, 1, sampling, window)
-    timed = isinstance(window, TimeWindow)
+    timed = isinstance(window, TimeWindow)  # its clock ticks once a row: both hold the same rows
     inside = window.duration if isinstance(window, TimeWindow) else window.size
     for first in range(0, rows, batch):
-        start, last = first % table.rows, first + batch
+        start, arrived = first % table.rows, np.arange(first, first + batch)
         some = table.take(slice(start, start + batch))
         y = some.columns[value].values.astype(np.float64, copy=False)
-        arrived = np.arange(first, last)
         sample.enter(some, [y], [None], arrived if timed else None, arrived)
-        before, oldest = max(0, first - inside), max(0, last - inside)
+        before, oldest = max(0, first - inside), max(0, first + batch - inside)
         sample.expire((oldest if timed else 0, oldest), np.zeros(oldest - before, np.int32))
         yield sample
 
@@ -133,20 +123,15 @@ def held(bench: Bench, windows: Sequence[int], sizes: Sequence[int]) -> Findings
     found: list[Row] = []
     for n in windows:
         for r in sizes:
-            kept = Sampling(size=r), CountWindow(n)
-            samples = fed(table, bench.real.value, *kept, 2 * n, ENGINE_BATCH)
-            most = max(sample.nbytes for sample in samples)
+            given = table, bench.real.value, Sampling(size=r), CountWindow(n), 2 * n, ENGINE_BATCH
+            most = max(sample.nbytes for sample in fed(*given))
             found.append({"n": n, "r": r, "needed": r * (1 + log(n / r)), "bytes": most})
         bench.said(sum(w for w in windows if w <= n) / sum(windows))
     return {"rq4_bytes": found}
 
 
 def own(bench: Bench, n: int, times: int) -> Findings:
-    """The engine's own samples, one for each of many seeds, beside what random rows would show.
-
-    The trials draw rows by NumPy's generator. This shows that what the engine keeps while rows come
-    in is as good as that: without bias, as spread as r rows at random, within its bounds.
-    """
+    """The engine's own samples, one for each of many seeds, beside what random rows would show."""
     events, subject = bench.events(bench.real, 2 * n), bench.real
     # the first half has left again in the end: what is drawn must be drawn of the others
     window = Window.of_events(events.slice(n), subject)

@@ -1,7 +1,5 @@
 """Many samples of one window, each drawn anew: how far off they are, and whether bounds hold."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -10,7 +8,7 @@ import numpy as np
 
 from evaluation.bench import Bench
 from evaluation.rq4.window import Window, aligned
-from evaluation.step import Findings, Row, Size
+from evaluation.step import Findings, Row
 from ids.estimates import Drawn, Estimates, Parts, Whole, estimate, paper_bound
 from ids.games import GAMES
 from ids.model.sampling import extremes_of
@@ -88,31 +86,24 @@ def errors(bench: Bench, name: str) -> Findings:
     window = Window.of_events(bench.events(bench.real, N), bench.real)
     rng = bench.rng(f"rq4-error-{name}")
     sizes = [round(fraction * len(window.value)) for fraction in FRACTIONS]
-    drawn = [r * _times(bench.size, r) for r in sizes]  # a step's time goes with the rows drawn
+    least, most, rows = bench.size.of(quick=(60, 400, 600_000), full=(1_000, 4_000, 10_000_000))
+    times = [min(most, max(least, rows // r)) for r in sizes]  # more where a sample is cheap
+    drawn = np.multiply(sizes, times)  # a step's time goes with the rows drawn
     found: list[Row] = []
-    for k, r in enumerate(sizes, 1):
-        for row in trials(window, WAYS[name], r, _times(bench.size, r), rng):
+    for k, r in enumerate(sizes):
+        for row in trials(window, WAYS[name], r, times[k], rng):
             # the paper asks about attributes; ranges of the measure itself are ours
             kind = "range" if bench.real.value in row["predicate"] else "equality"
             found.append({"subject": bench.real.workload, "kind": kind, **row})
-        bench.said(sum(drawn[:k]) / sum(drawn))
+        bench.said(float(drawn[: k + 1].sum() / drawn.sum()))
     return {"rq4_error": found}
-
-
-def _times(size: Size, r: int) -> int:
-    """Trials: more where a sample is small, and cheap."""
-    least, most, rows = size.of(quick=(60, 400, 600_000), full=(1_000, 4_000, 10_000_000))
-    return min(most, max(least, rows // r))
 
 
 def trials(
     window: Window, way: Way, r: int, times: int, rng: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """Every game and predicate from samples of r rows, ``times`` of them.
-
-    Games and predicates are put to the same samples. A control variate has nothing to lean on for
-    COUNT, so that one is left out.
-    """
+    """Every game and predicate, put to the same ``times`` samples of r rows."""
+    # a control variate has nothing to lean on for COUNT
     for games in (ASKED[1:],) if way.control_variate else (ASKED[1:], ASKED[:1]):
         whole, rest = window.divided(way.whole(games[0], r))
         block = max(1, BLOCK // (r + len(whole)))
@@ -132,10 +123,8 @@ def judged(
     """Estimates from many samples beside the exact value.
 
     held        rows at hand: r, and those taken whole
-    mae, rmse   mean of |error|, root of the mean of its square
     expected    the deviation that rows at random must have; of a control variate, what they had
-    observed    the 95th percentile of |error|
-    bound       the median of the bounds that came with the estimates
+    observed    the 95th percentile of |error|; ``bound`` the median of the bounds beside it
     coverage    how often the exact value lay within its bound
     eq6         the paper's bound (its Eq. 6) for r rows; ``eq6_held`` for as many as are held
     z           the mean error in standard deviations of that mean: bias shows as a large one
@@ -192,11 +181,7 @@ def size_for(counts: Sequence[int], rows: int) -> int:
 def beside_uniform(
     window: Window, name: str, size: int, times: int, rng: np.random.Generator
 ) -> Iterator[Row]:
-    """``size`` rows of each of the window's strata, against a uniform sample of as many in all.
-
-    *_mae     mean of |error|
-    *_empty   the share of trials whose sample holds no row of the predicate
-    """
+    """``size`` rows of each of the window's strata, against a uniform sample of as many in all."""
     holds, sizes = window.holds[name], [min(len(rows), size) for rows in window.strata]
     total, everyone = sum(sizes), np.arange(len(window.value))
     drawn = {
@@ -204,6 +189,7 @@ def beside_uniform(
         "uniform": Samples(window, [everyone], [total], times, rng),
     }
     found = {way: one.estimates(ASKED, holds) for way, one in drawn.items()}
+    # which trials have a row of the predicate in their sample at all
     hit = {way: holds[one.rows].reshape(times, total).any(axis=1) for way, one in drawn.items()}
     for game in ASKED:
         exact = window.exact(game, name)

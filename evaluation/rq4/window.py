@@ -86,47 +86,38 @@ def conditions(events: pa.Table, subject: Subject) -> dict[str, np.ndarray]:
     """Equalities from common to rare, then ranges of the measure; each as SQL would say it."""
     found: dict[str, np.ndarray] = {}
     for attribute in subject.attributes:
-        found |= _values(events, attribute)
+        found |= equalities(events, attribute)
     chosen: dict[str, np.ndarray] = {}
     for share in SHARES:
         name = min(found, key=lambda each: abs(np.log(found[each].mean() / share)))
         chosen[name] = found.pop(name)
-    common = sorted(chosen, key=lambda each: -chosen[each].mean())
-    return {name: chosen[name] for name in common} | _ranges(events, subject.value)
+    common = dict(sorted(chosen.items(), key=lambda pair: -pair[1].mean()))
+    name, y = subject.value, events[subject.value].to_numpy()
+    low, middle, median, high = (np.quantile(y, q, method="lower") for q in (0.1, 0.25, 0.5, 0.95))
+    return common | {
+        f"{name} > {high}": y > high,
+        f"{name} BETWEEN {middle} AND {median}": (y >= middle) & (y <= median),
+        f"{name} < {low}": y < low,
+    }
 
 
 def aligned(events: pa.Table, subject: Subject) -> tuple[str, np.ndarray]:
-    """A rare condition along the strata: part of a rare stratum, by what another attribute is.
-
-    Rare is a stratum that has less than its even part of the rows. Of all such the one whose share
-    is nearest to the paper's; a whole stratum is none: COUNT would be exact.
-    """
+    """The part of a rare stratum, by another attribute, whose share is nearest to the paper's."""
     first, *others = subject.attributes
     even = 1.0 / len(plain(events[first]).unique())
     found: dict[str, np.ndarray] = {}
-    for stratum, rows in _values(events, first).items():
+    for stratum, rows in equalities(events, first).items():
         for other in others if rows.mean() < even else ():
-            for name, holds in _values(events, other).items():
+            for name, holds in equalities(events, other).items():
                 both = rows & holds
-                if 0 < both.sum() < rows.sum():
+                if 0 < both.sum() < rows.sum():  # of a whole stratum COUNT would be exact
                     found[f"{stratum} AND {name}"] = both
     name = min(found, key=lambda each: abs(found[each].mean() - RARE))
     return name, found[name]
 
 
-def _values(events: pa.Table, attribute: str) -> dict[str, np.ndarray]:
+def equalities(events: pa.Table, attribute: str, most: int = MOST) -> dict[str, np.ndarray]:
     """The conditions ``attribute = value`` of the values that enough rows have, common first."""
     column = plain(events[attribute])
-    enough = [value for value, rows in frequent(events, attribute)[:MOST] if rows >= LEAST]
+    enough = [value for value, rows in frequent(events, attribute)[:most] if rows >= LEAST]
     return {equality(attribute, value): where(column, value) for value in enough}
-
-
-def _ranges(events: pa.Table, name: str) -> dict[str, np.ndarray]:
-    """Conditions on the measure itself: its upper end, its middle, its lower end."""
-    y = events[name].to_numpy()
-    low, middle, median, high = (np.quantile(y, q, method="lower") for q in (0.1, 0.25, 0.5, 0.95))
-    return {
-        f"{name} > {high}": y > high,
-        f"{name} BETWEEN {middle} AND {median}": (y >= middle) & (y <= median),
-        f"{name} < {low}": y < low,
-    }

@@ -1,7 +1,5 @@
 """RQ5 drawn: what each policy touches as a trace goes on, and a provisional error."""
 
-from __future__ import annotations
-
 from matplotlib.figure import Figure
 
 from evaluation.drawing import GREY, OURS, STYLES, canvas, label_line, label_lines

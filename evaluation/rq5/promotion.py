@@ -1,7 +1,5 @@
 """Promotion: what a Zipfian trace of ad hoc questions touches, what promoting costs and misses."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import ids
-from evaluation.bench import Bench, as_text, equality, frequent, literal, registered
+from evaluation.bench import Bench, as_text, equality, filled, frequent, literal, registered
 from evaluation.step import Findings, Repeated, Row, Subject, in_turns
 
+Clock = Callable[[], float]
 CONDITIONS = 40
 MOST = 8  # predicates that a policy may keep
 EVERY = 20  # questions between two points of a curve
@@ -100,13 +99,13 @@ def compared(alpha: int, replays: dict[str, list[Replay]], facts: Row) -> Findin
 
 def replay(
     events: pa.Table, value: str, window: int, policy: str, asked: Sequence[str],
-    clock: Callable[[], float] = perf_counter,
+    clock: Clock = perf_counter,
 ) -> Replay:  # fmt: skip
     """Ask the trace's questions, each after one row more; ``events`` has enough of them."""
     engine = ids.Engine(ids.CountWindow(window), value, promotion=POLICIES[policy])
     if policy == "oracle":
-        for number, (condition, _) in enumerate(Counter(asked).most_common(MOST)):
-            engine.register(f"known_{number}", condition)
+        often = enumerate(Counter(asked).most_common(MOST))
+        registered(engine, {f"known_{number}": condition for number, (condition, _) in often})
     engine.ingest(events.slice(0, window))
     found = []
     for number, condition in enumerate(asked):
@@ -128,11 +127,7 @@ def zipfian(
 
 
 def conditions(events: pa.Table, subject: Subject) -> list[str]:
-    """Forty, all different: equalities, ranges of the measure, hours; then conjunctions.
-
-    The values are those the stream has most of, the bounds are quantiles: whatever the workload,
-    some hold on most rows and some on few.
-    """
+    """Forty, of frequent values and quantiles: some hold on most rows, some on few."""
     equal = [[equality(a, v) for v, _ in frequent(events, a)[:6]] for a in subject.attributes]
     found = [condition for each in equal for condition in each]
     name, column = subject.value, events[subject.value].to_numpy()
@@ -153,18 +148,20 @@ def conditions(events: pa.Table, subject: Subject) -> list[str]:
     return distinct[:CONDITIONS]
 
 
-def costs(
-    bench: Bench, windows: Sequence[int], clock: Callable[[], float] = perf_counter
-) -> Findings:
+def costs(bench: Bench, windows: Sequence[int], clock: Clock = perf_counter) -> Findings:
     """One promotion and one demotion in windows of several sizes, taking turns."""
     events, value = as_text(bench.events(bench.real, max(windows))), bench.real.value
     asked = conditions(events, bench.real)
     condition = next(c for c in asked if c.startswith(f"{value} >"))
-    engines = [_promotable(events, value, rows, asked[:KNOWN], condition) for rows in windows]
+    known = {f"known_{number}": one for number, one in enumerate(asked[:KNOWN])}
+    engines: list[ids.Engine] = []
     turns: dict[str, Callable[[], object]] = {}
-    for engine in engines:
-        turns[f"up {engine.rows}"] = partial(engine.register, NAME, condition)
-        turns[f"down {engine.rows}"] = partial(engine.drop, NAME)
+    for rows in windows:
+        engine = registered(ids.Engine(ids.CountWindow(rows), value), known)
+        engines.append(filled(engine, events.slice(0, rows), rows))
+        refuse_another_answer(engine, condition)
+        turns[f"up {rows}"] = partial(engine.register, NAME, condition)
+        turns[f"down {rows}"] = partial(engine.drop, NAME)
     spent = {
         turn: Repeated.of(np.median(np.reshape(times.samples, (-1, ROUNDS)), axis=1))
         for turn, times in in_turns(turns, ROUNDS * bench.size.repetitions, clock).items()
@@ -178,13 +175,8 @@ def costs(
     return {"rq5_costs": found}
 
 
-def _promotable(
-    events: pa.Table, value: str, rows: int, known: Sequence[str], condition: str
-) -> ids.Engine:
-    """A full window of so many rows; promoting and demoting is checked once, and warm."""
-    names = {f"known_{number}": one for number, one in enumerate(known)}
-    engine = registered(ids.Engine(ids.CountWindow(rows), value), names)
-    engine.ingest(events.slice(0, rows))
+def refuse_another_answer(engine: ids.Engine, condition: str) -> None:
+    """Stop unless a promotion answers as a scan does, and a demotion leaves no atom behind."""
     scanned, atoms = engine.attribute("AVG", condition), engine.atoms
     engine.register(NAME, condition)
     looked_up = engine.attribute("AVG", NAME)
@@ -193,24 +185,18 @@ def _promotable(
     engine.drop(NAME)
     if engine.atoms != atoms:
         raise AssertionError(f"{condition} left atoms behind when it was demoted")
-    return engine
 
 
 def provisional(bench: Bench, window: int, slides: int, sample: int = 1_000) -> Findings:
-    """What a predicate promoted from a sample misses at every slide; the last is after a rebuild.
-
-    The engines have seen every row before the predicate is promoted, and see the first ones again
-    afterwards: no value can then be beyond their scale, which would rebuild at once.
-    """
+    """What a predicate promoted from a sample misses at every slide; after the last, rebuilt."""
     events, rng = as_text(bench.events(bench.real, 2 * window)), bench.rng("rq5-provisional")
     condition = conditions(events, bench.real)[1]
     promotion = ids.Promotion(threshold=1, bootstrap="sample", rebuild_after=inf)
     inside, sampling = ids.CountWindow(window), ids.Sampling(sample)
     engine = ids.Engine(inside, bench.real.value, sampling=sampling, promotion=promotion)
     exact = registered(ids.Engine(inside, bench.real.value), {NAME: condition})
-    for begin in range(0, events.num_rows, window):  # a slide larger than the window is cut
-        for each in (engine, exact):
-            each.ingest(events.slice(begin, window))
+    for each in (engine, exact):  # all rows: none of a later slide is beyond the scale
+        filled(each, events, window)
     touched = engine.attribute("AVG", condition).touched
     rows: list[dict[str, Any]] = []
     errors, place = [], 0
@@ -241,11 +227,7 @@ def provisional(bench: Bench, window: int, slides: int, sample: int = 1_000) -> 
 
 
 def missed(estimated: ids.Engine, exact: ids.Engine) -> tuple[int, ...]:
-    """What the sums of a predicate differ in from exact ones, as whole numbers.
-
-    For every measure: rows, then Σ q and Σ q² in units of the measure's grid. One engine promoted
-    the predicate from its sample, the other always had it.
-    """
+    """By how much the rows, Σ q and Σ q² of every measure differ, in whole units of its grid."""
     ours, other = estimated._core, exact._core
     assert ours is not None
     assert other is not None

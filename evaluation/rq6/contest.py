@@ -1,7 +1,5 @@
 """What an attribution of one window costs and how far off it is: IDS and stateless estimators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from itertools import count
@@ -14,7 +12,7 @@ import ids
 from evaluation.baselines import estimators
 from evaluation.baselines.estimators import Aggregate, Floats, GroupGame
 from evaluation.bench import Bench, registered
-from evaluation.rq6.candidates import RIVALS, Candidate
+from evaluation.rq6.incident import RIVALS, Candidate
 from evaluation.step import REGIONS, SUBJECTS, Findings, Repeated, Row, in_a_row, in_turns
 from ids.demo.events import incident_rows
 
@@ -80,7 +78,7 @@ class Stage:
         """Seconds of a question to the engine, the median of many; each follows a slide."""
         asked = partial(self._engine.attribute, self.aggregate, _PREDICATES[0].name)
         slide = partial(self._engine.ingest, self.rows.slice(0, 1))
-        return 1e-6 * in_a_row(asked, _ASKED, slide).p50
+        return in_a_row(asked, _ASKED, slide).median
 
     def answer(self, method: Method, seed: int, first: int = len(_PREDICATES)) -> list[float]:
         """What a method gives the ``first`` predicates."""
@@ -174,7 +172,6 @@ def converge(n: int, bench: Bench) -> Findings:
                 start = perf_counter()
                 found.append(stage.answer(method, seed))
                 spent.append(perf_counter() - start)
-            error = relative_error(found, stage.exact)
-            about: Row = {**stage.facts, "permutations": rung, "error": error}
-            rows.append({**about, "seconds": Repeated.of(spent)})
+            about: Row = {"permutations": rung, "error": relative_error(found, stage.exact)}
+            rows.append({**stage.facts, **about, "seconds": Repeated.of(spent)})
     return {"rq6_converge": rows}

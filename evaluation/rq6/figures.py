@@ -1,7 +1,5 @@
 """The chapter's figures: the estimators, the incident among both sets of rivals, the mechanisms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from evaluation.drawing import OURS, STYLES, canvas, label_lines
-from evaluation.rq6.candidates import RIVALS
-from evaluation.rq6.incident import SIGNALS, SLIDE
+from evaluation.rq6.incident import RIVALS, SIGNALS, SLIDE
 from evaluation.tables import Tables
 
 _GAMES = {"tuples": "rows play", "two": "P and the rest play", "atoms": "16 atoms play"}
@@ -53,10 +50,6 @@ def _case(tables: Tables, *, onset: bool) -> Figure:
     rows = tables.where("rq6_case", **{"near" if onset else "far": True})
     rows = [row for row in rows if not onset or -600 <= row["tuples"] <= 800]
     x = [row["tuples"] for row in rows]
-    leads = {
-        (row["rivals"], row["signal"]): row["led_after"]
-        for row in tables.where("rq6_leads", slide=SLIDE, rule="first of four")
-    }
     drawing, panels = canvas(2, height=4.8, lines=3, sharex=True, sharey="row")
     for column, (rivals, candidates) in enumerate(RIVALS.items()):
         mine = panels[column::2]
@@ -64,11 +57,11 @@ def _case(tables: Tables, *, onset: bool) -> Figure:
         for axes, signal in zip(mine[1:], SIGNALS, strict=True):
             ends = []
             for candidate, style in zip(candidates, (_PLANTED, *_DECOYS), strict=True):
-                y: list[Any] = [row.get(f"{signal}: {candidate.label}") for row in rows]
-                if None not in y:  # parents are not in every record
-                    axes.plot(x, y, **style)
-                    ends.append((x[-1], y[-1], candidate.label, style["color"]))
-            led = leads[rivals, signal]
+                y = [row[f"{signal}: {candidate.label}"] for row in rows]
+                axes.plot(x, y, **style)
+                ends.append((x[-1], y[-1], candidate.label, style["color"]))
+            rule = {"slide": SLIDE, "rule": "first of four", "rivals": rivals, "signal": signal}
+            led = tables.where("rq6_leads", **rule)[0]["led_after"]
             if onset and led is not None and led <= x[-1]:
                 axes.axvline(led, color="black", linewidth=0.9, linestyle=(0, (3, 2)))
                 at: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}

@@ -1,12 +1,7 @@
-"""The case study: how soon after its onset the planted predicate leads the candidates.
-
-The paper asks for three emits in a row, and leaves open what a lead is before anything happened:
-one of four is always first. So a rule may also ask that the leader stand out from its own calm.
-"""
-
-from __future__ import annotations
+"""The case study: how soon after its onset the planted predicate leads for three emits in a row."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +10,13 @@ import pyarrow.compute as pc
 
 import ids
 from evaluation.baselines.estimators import Floats
-from evaluation.bench import Bench, registering
-from evaluation.rq6.candidates import PLANTED, RIVALS, Candidate
+from evaluation.bench import Bench, equality, plain, registering, where
 from evaluation.step import SUBJECTS, Findings, Row
 from ids.demo.events import SHIFT, incident_rows
 
 SIGNALS = {"AVG lift": "lift", "ΔΦ of VAR": "delta"}
 SLIDE = 20  # rows; the paper does not say, but its 79 and 9,399 are 9,320 apart: a multiple
+# One of four is always first: a rule may also ask that the leader stand out from its own calm.
 _RULES = {"first of four": -np.inf} | {f"first, {k} σ above its calm": float(k) for k in (2, 3)}
 _IN_A_ROW = 3  # the paper's
 _BEFORE = 390  # emits before the onset: the paper's
@@ -30,13 +25,48 @@ _NOBODY = -1
 Leaders = npt.NDArray[np.intp]
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A conjunction of equalities, under the name it is registered by.
+
+    >>> PLANTED.condition, PLANTED.label
+    ("region = 'EU-West' AND tier = 'premium'", 'EU-West ∧ premium')
+    """
+
+    name: str
+    equal: tuple[tuple[str, str | int | float], ...]
+
+    @property
+    def condition(self) -> str:
+        return " AND ".join(equality(column, value) for column, value in self.equal)
+
+    @property
+    def label(self) -> str:
+        return " ∧ ".join(str(value) for _, value in self.equal)
+
+    def mask(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
+        """The rows it holds on, found without the engine."""
+        holds = [where(plain(rows[name]), value) for name, value in self.equal]
+        return np.asarray(np.logical_and.reduce(holds))
+
+
+PLANTED = Candidate("planted", (("region", "EU-West"), ("tier", "premium")))
+_CHECKOUT = Candidate("checkout", (("endpoint", "/checkout"),))
+_US_PREMIUM = Candidate("us_premium", (("region", "US-East"), ("tier", "premium")))
+_EU_BASIC = Candidate("eu_basic", (("region", "EU-West"), ("tier", "basic")))
+_EU = Candidate("eu", (("region", "EU-West"),))
+_PREMIUM = Candidate("premium", (("tier", "premium"),))
+RIVALS = {
+    "siblings": (PLANTED, _US_PREMIUM, _EU_BASIC, _CHECKOUT),
+    "parents": (PLANTED, _EU, _PREMIUM, _CHECKOUT),
+}
+"""Siblings share a value with the planted predicate but no row; parents hold on all its rows."""
+
+
 def replay(
     rows: pa.Table, candidates: Sequence[Candidate], window: int, slide: int, onset: int
 ) -> pa.Table:
-    """Slide a count window over ``rows``, whose row ``onset`` is the first of the incident.
-
-    For each full window: the tuples since the onset, the average, each candidate's signals.
-    """
+    """For each full window: tuples since row ``onset``, the average, each candidate's signals."""
     asked = ",\n".join(
         f"SHAPLEY_ATTRIBUTE(AVG(latency), {one.name} WITH (SHARE, LIFT)) AS {one.name},\n"
         f"SHAPLEY_DELTA(VAR_POP(latency), {one.name}) AS {one.name}_delta"
@@ -59,8 +89,8 @@ def replay(
 
 def replanted(calm: pa.Table, onset: int) -> pa.Table:
     """Calm rows with another incident in them, from row ``onset`` of these to their end."""
-    slowed = PLANTED.mask(calm) & (np.arange(calm.num_rows) >= onset)
-    values = calm["latency"].to_numpy()
+    slowed, values = PLANTED.mask(calm), calm["latency"].to_numpy()
+    slowed[:onset] = False
     at = calm.column_names.index("latency")
     return calm.set_column(at, "latency", pa.array(np.where(slowed, SHIFT * values, values)))
 

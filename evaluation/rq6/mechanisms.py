@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import ids
-from evaluation.bench import Bench, as_text, equality, registered
-from evaluation.rq6.candidates import Candidate
+from evaluation.bench import Bench, as_text, equality, filled, registered
+from evaluation.rq6.incident import Candidate
 from evaluation.step import Findings, Repeated, Row, Subject, in_a_row, in_turns
 
 SAMPLE = 2_000  # r, which the paper leaves open; over all strata together where there are strata
@@ -52,10 +52,7 @@ class Scene:
         return cls(bench.real, as_text(events), window)
 
     def _cases(self) -> list[Candidate]:
-        """For each of the paper's selectivities the equality or two that come nearest to it.
-
-        The rare one goes along the strata, as the paper's does, unless no stratum is rare.
-        """
+        """For each of the paper's selectivities the equality or two that come nearest to it."""
         columns = self.subject.attributes
         counts: dict[Candidate, int] = {}
         for names in [*((column,) for column in columns), *combinations(columns, 2)]:
@@ -68,7 +65,7 @@ class Scene:
         found = []
         for label, wanted in _SELECTIVITIES.items():
             aim = wanted * self.window
-            pool = rare if rare and label == "rare" else counts
+            pool = rare if rare and label == "rare" else counts  # along the strata, as the paper's
             off = {one: abs(log(counts[one] / aim)) for one in pool}
             nearest = min(off, key=lambda one: (off[one], len(one.equal), one.condition))
             found.append(Candidate(label, nearest.equal))
@@ -90,8 +87,8 @@ class Scene:
             alone = {one.condition for one in self.asked if len(one.equal) == 1}
             parts = {equality(*part) for one in self.asked for part in one.equal} - alone
             known = [*(f"NOT {part}" for part in sorted(alone)), *sorted(parts)]
-        registered(made, {f"known_{k}": one for k, one in enumerate(known)}).ingest(self.first)
-        return made
+        registered(made, {f"known_{k}": one for k, one in enumerate(known)})
+        return filled(made, self.first, self.window)
 
     def refuse_another_answer(
         self, case: Candidate, engines: Mapping[str, ids.Engine], inside: pa.Table
@@ -122,17 +119,17 @@ def questions(bench: Bench) -> Findings:
             for name, one in engines.items():
                 slides = (scene.events.slice(row, 1) for row in range(place, place + asks))
                 ask = partial(one.attribute, "AVG", case.condition)
-                spent[name].append(1e-6 * in_a_row(ask, asks, map(one.ingest, slides).__next__).p50)
+                spent[name].append(in_a_row(ask, asks, map(one.ingest, slides).__next__).median)
             place += asks
         matches = int(case.mask(scene.first).sum())
-        asked: Row = {"case": case.name, "condition": case.condition, "matches": matches}
-        facts: Row = {**scene.facts, **asked, "selectivity": matches / scene.window}
         for name, one in engines.items():
-            found = one.attribute("AVG", case.condition)
-            query = Repeated.of(spent[name][1:])  # the first is the warm-up
-            size = sum(getattr(one.memory(), part) for part in MECHANISMS[name][1:])
-            how: Row = {"mechanism": name, "by": found.mechanism, "touched": found.touched}
-            rows.append({**facts, **how, "query": query, "bytes": size})
+            found, memory = one.attribute("AVG", case.condition), one.memory()
+            rows.append({
+                **scene.facts, "case": case.name, "condition": case.condition, "matches": matches,
+                "selectivity": matches / scene.window, "mechanism": name, "by": found.mechanism,
+                "touched": found.touched, "query": Repeated.of(spent[name][1:]),  # after a warm-up
+                "bytes": sum(getattr(memory, part) for part in MECHANISMS[name][1:]),
+            })  # fmt: skip
         bench.said((done + 1) / len(scene.asked))
     return {"rq6_mechanisms_questions": rows}
 
@@ -141,21 +138,15 @@ def maintenance(bench: Bench) -> Findings:
     """What slides cost with each mechanism, and what of it is the mechanism's own."""
     moved = bench.size.of(quick=10_000, full=50_000)
     scene = Scene.of(bench, more=moved)
-    slides = [scene.events.slice(scene.window + place, _SLIDE) for place in range(0, moved, _SLIDE)]
-
-    def slid(one: ids.Engine) -> None:
-        for slide in slides:
-            one.ingest(slide)
-
-    contenders = {name: partial(slid, scene.filled(name)) for name in ("nothing", *MECHANISMS)}
+    later, names = scene.events.slice(scene.window), ("nothing", *MECHANISMS)
+    contenders = {name: partial(filled, scene.filled(name), later, _SLIDE) for name in names}
     spent = in_turns(contenders, bench.size.repetitions)
     rows: list[Row] = []
     for name, (beside, *_) in MECHANISMS.items():
         pairs = zip(spent[name].samples, spent[beside].samples, strict=True)
         extra = Repeated.of((mine - its) / moved for mine, its in pairs)
-        about: Row = {"mechanism": name, "slide": _SLIDE, "beside": beside}
-        whole = spent[name].scaled(1 / moved)
-        rows.append({**scene.facts, **about, "whole": whole, "extra": extra})
+        how: Row = {"mechanism": name, "slide": _SLIDE, "beside": beside}
+        rows.append({**scene.facts, **how, "whole": spent[name].scaled(1 / moved), "extra": extra})
     return {"rq6_mechanisms_maintenance": rows}
 
 

@@ -1,7 +1,5 @@
 """The paper's workloads by name, and the recipe that fixes every event of one."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,27 +48,21 @@ def recipe(
 
 
 def ingredients(paths: list[Path], zones: Path | None) -> tuple[Path, ...]:
-    """The trip files that ``paths`` mean, in order of their names, and last the zone table.
-
-    Without ``zones`` the table is looked for beside the files and one directory up.
-    """
+    """The trip files that ``paths`` mean, by name, and last the zone table, if need be found."""
+    if zones and not paths:
+        raise SourceError("--zones are those of trips; name the trips with --from or --taxi")
     files: list[Path] = []
     for path in paths:
         format_, found = find_files(path)
         if format_ != "parquet":
             raise SourceError(f"{path} is no Parquet; give trips as the TLC publishes them")
         files += [file.absolute() for file in found]
-    if not files:
-        if zones is not None:
-            raise SourceError("--zones are those of trips; name the trips with --from or --taxi")
-        return ()
     files.sort(key=lambda file: file.name)
-    if zones is None:
-        beside = [folder / _ZONES for file in files for folder in file.parents[:2]]
-        zones = next((table for table in beside if table.is_file()), None)
-    if zones is None:
+    beside = (folder / _ZONES for file in files for folder in file.parents[:2])
+    table = zones or next(filter(Path.is_file, beside), None)
+    if files and table is None:
         raise SourceError(f"no {_ZONES} lies beside the trips; name the zone table with --zones")
-    return (*files, zones.expanduser())
+    return (*files, table.expanduser()) if table else ()
 
 
 def sha256_of(file: Path) -> str:

@@ -1,7 +1,6 @@
 """``python -m evaluation workload``: the paper's workloads, made once, checked by their hashes."""
 
-from __future__ import annotations
-
+from collections.abc import Sized
 from pathlib import Path
 from typing import Annotated
 
@@ -46,8 +45,7 @@ def prepare(
     with reporting(debug):
         files = ingredients(trips or [], zones)
         wanted = recipe(name, seed, rows, files)
-        found = standing(wanted, out)
-        if found is not None:
+        if found := standing(wanted, out):
             note(f"{out} is already there and whole; it was left alone")
         else:
             from ids.spark.failures import translated
@@ -65,16 +63,17 @@ def verify(
 ) -> None:
     """Check every file of a workload against its manifest."""
     with reporting(debug):
-        found = differences(directory)
-        for line in found:
-            typer.echo(line)
-        if found:
-            files = "1 file" if len(found) == 1 else f"{len(found)} files"
-            raise SourceError(f"{directory} differs from its manifest in {files}; prepare it again")
+        if found := differences(directory):
+            typer.echo("\n".join(found))
+            many = _files(found)
+            raise SourceError(f"{directory} differs from its manifest in {many}; prepare it again")
         _say(Manifest.read(directory), directory)
 
 
 def _say(found: Manifest, directory: Path) -> None:
-    files = "1 file" if len(found.files) == 1 else f"{len(found.files)} files"
-    rows = f"{found.recipe['name']}: {found.rows:,} rows in {files}"
+    rows = f"{found.recipe['name']}: {found.rows:,} rows in {_files(found.files)}"
     typer.echo(f"{rows}, every hash as in {directory / MANIFEST}")
+
+
+def _files(some: Sized) -> str:
+    return "1 file" if len(some) == 1 else f"{len(some)} files"

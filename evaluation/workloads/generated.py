@@ -1,7 +1,5 @@
 """The workloads that are generated: synthetic (the demo's own stream), stress and auction."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,19 +13,14 @@ FIRST_AUCTION = 1000
 HOT_CHANNELS = ("Google", "Facebook", "Baidu", "Apple")
 CHANNELS = 10_000
 _FIRST_CATEGORY, _CATEGORIES = 10, 5
-_HOT_EVERY = 100  # auctions
-_OTHERS = _HOT_EVERY - 1
+_HOT_EVERY, _OTHERS = 100, 99  # auctions
 _STRIDE = 37  # has no divisor in common with _OTHERS: rank → auction is one to one
 _START = datetime(2026, 3, 2, tzinfo=UTC)
 _MEAN_GAP = 1_000.0  # µs
 
 
 def _stress(spark: SparkSession, rows: int, seed: int, block: int) -> DataFrame:
-    """The requests of a service whose latency is normal around 10⁹, give or take 10⁻³.
-
-    Doubles near 10⁹ are 2⁻²³ apart, so a deviation has about thirteen bits: a variance by the
-    textbook formula has none left.
-    """
+    """The requests of a service, latency 10⁹ ± 10⁻³: a textbook variance has no bits left."""
     frame = requests(spark, rows, seed, block)
     frame = with_normal(frame, "_normal", uniform(seed, "latency", F.col("row")))
     latency = F.lit(MU) + F.lit(SIGMA) * F.col("_normal")
@@ -37,9 +30,8 @@ def _stress(spark: SparkSession, rows: int, seed: int, block: int) -> DataFrame:
 def _auction(spark: SparkSession, rows: int, seed: int, block: int) -> DataFrame:
     """Bids in the manner of NEXMark, where 46 of fifty events are bids and three open an auction.
 
-    Half of the bids go to the hot auction: the first of the hundred that is opening now. The others
-    go to the rest of that hundred by Zipf's law: the auction of rank k gets bids as 1/k. Which
-    auction has which rank differs from hundred to hundred.
+    Half of the bids go to the first of the hundred auctions that are opening now, the others to the
+    rest of that hundred by Zipf's law, each hundred with an order of its own.
     """
     row = F.col("row")
     frame = _with_auction(arrivals(spark, rows, seed, block, _START, _MEAN_GAP), seed)

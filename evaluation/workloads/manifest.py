@@ -28,21 +28,13 @@ _BLOCK = 100_000  # rows of a generated file
 
 @dataclass(frozen=True)
 class Manifest:
-    """A prepared workload.
-
-    recipe    what it was made by
-    rows      the number of events
-    schema    their columns and Arrow types
-    contents  the SHA-256 of what they say, as CSV: the same on every machine
-    files     the SHA-256 of each file's bytes by its path, in the order of their rows: whether a
-              file was altered here, as Spark does not write the same events as the same bytes
-    """
+    """A prepared workload: what it was made by, and what it holds."""
 
     recipe: Mapping[str, Any]
     rows: int
-    schema: Mapping[str, str]
-    contents: str
-    files: Mapping[str, str]
+    schema: Mapping[str, str]  # columns and Arrow types
+    contents: str  # the SHA-256 of the events as CSV: the same on every machine
+    files: Mapping[str, str]  # the SHA-256 of each file by its path, in the order of their rows
 
     @property
     def sha256(self) -> str:
@@ -52,7 +44,6 @@ class Manifest:
 
     @classmethod
     def read(cls, directory: Path) -> Manifest:
-        """The manifest of a prepared workload."""
         path = directory / MANIFEST
         if not path.exists():
             make = "python -m evaluation workload prepare"
@@ -111,17 +102,14 @@ def differences(directory: Path) -> list[str]:
 
 
 def standing(recipe: Recipe, directory: Path) -> Manifest | None:
-    """The workload that stands there by this recipe, every hash checked; None if it is free.
-
-    Anything else there is refused: a workload is written once.
-    """
+    """The workload that stands there by this recipe, every hash checked; None if it is free."""
     check_directory(directory)
     if not directory.exists() or not any(directory.iterdir()):
         return None
     manifest = Manifest.read(directory)
     if found := differences(directory):
-        way_out = "remove it and prepare it again"
-        raise SourceError(f"{directory} differs from its manifest ({found[0]}); {way_out}")
+        differs = f"{directory} differs from its manifest ({found[0]})"
+        raise SourceError(f"{differs}; remove it and prepare it again")
     if manifest.recipe != asdict(recipe):
         said = f"{manifest.recipe['name']}, seed {manifest.recipe['seed']}, {manifest.rows:,} rows"
         raise SourceError(f"{directory} holds another workload ({said}); give a new directory")

@@ -1,7 +1,5 @@
 """nyc: taxi trips of the TLC, yellow or green, as one stream ordered by pickup."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Sequence
@@ -19,11 +17,7 @@ _NO_BOROUGH = {"Unknown", "N/A", ""}
 
 
 def trips(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
-    """``event_time``, ``fare_amount``, ``borough``, ``vendor`` and ``payment`` of each trip.
-
-    The last of the files is the zone table. Trips picked up at the same instant keep their order:
-    by file, then by row.
-    """
+    """The trips by pickup, those of an instant by file and row; the last file is the zone table."""
     *months, zones = files
     borough = _borough(zones)
     read = [_month(spark, file, number, borough) for number, file in enumerate(months)]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import ids
-from evaluation.bench import Bench, Library
+from evaluation.bench import Bench
 from evaluation.beyond import CHAPTER, fanout
 from evaluation.beyond.bits import (
     contrast,
@@ -124,7 +124,7 @@ def test_days_are_read_by_month_or_of_one_month_by_week() -> None:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    return Bench(QUICK, Library(tmp_path, QUICK), tmp_path)
+    return Bench(QUICK, tmp_path, scratch=tmp_path)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

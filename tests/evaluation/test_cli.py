@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.main import get_command
 
 from evaluation import step
-from evaluation.bench import Bench, Library
+from evaluation.bench import Bench
 from evaluation.cli import app
 from evaluation.run import measure
 from evaluation.step import QUICK, Chapter, Findings, Step
@@ -82,11 +82,11 @@ def test_a_terminal_shows_a_bar_and_a_line_for_each_step(tmp_path: Path) -> None
 
     steps = [Step(f"rq1-{name}", f"counting {name}", 60.0, work) for name in ("a", "b")]
     steps.append(Step("rq1-c", "trips", 60.0, work, ("nyc",)))
-    library = Library(tmp_path / "workloads", QUICK)
-    measure([Chapter("rq1", lambda _: steps[:1])], tmp_path, library, Console(quiet=True))
+    bench = Bench(QUICK, tmp_path / "workloads")
+    measure([Chapter("rq1", lambda _: steps[:1])], tmp_path, bench, Console(quiet=True))
     out = io.StringIO()
     terminal = Console(file=out, force_terminal=True, width=100)
-    measure([Chapter("rq1", lambda _: steps)], tmp_path, library, terminal)
+    measure([Chapter("rq1", lambda _: steps)], tmp_path, bench, terminal)
     said = re.sub(r"\x1b\[[^a-zA-Z]*[a-zA-Z]", "", out.getvalue())
     assert "1 of 3 steps are on record and left alone" in said
     assert re.search(r"counting b .* 25%", said)

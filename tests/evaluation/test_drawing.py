@@ -111,7 +111,7 @@ def test_the_band_of_an_interval_below_zero_has_a_place_on_a_logarithmic_axis() 
 
 
 def test_equal_figures_are_equal_bytes_without_a_date_and_without_fonts() -> None:
-    one, other = svg(drawn()), svg(drawn())
+    one, other = svg(drawn), svg(drawn)
     assert one == other
     assert "<dc:date>" not in one
     names = {node.tag.rpartition("}")[2] for node in ElementTree.fromstring(one).iter()}

@@ -127,9 +127,8 @@ def test_every_figure_is_drawn_and_is_whole(run: Run) -> None:
 
 
 def test_every_table_is_there_as_csv_with_its_intervals(run: Run) -> None:
-    names = run.tables.names
-    assert {path.stem for path in (run.out / "tables").glob("*.csv")} == set(names)
-    for name in names:
+    assert {path.stem for path in (run.out / "tables").glob("*.csv")} == set(run.tables)
+    for name in run.tables:
         with (run.out / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as stream:
             rows = list(csv.DictReader(stream))
         assert len(rows) == len(run.tables[name])

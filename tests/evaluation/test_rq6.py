@@ -6,13 +6,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evaluation.drawing import styled, svg
+from evaluation.drawing import svg
 from evaluation.report import HERE, fill
 from evaluation.rq6 import CHAPTER
-from evaluation.rq6.candidates import PLANTED, RIVALS
 from evaluation.rq6.contest import relative_error
 from evaluation.rq6.figures import FIGURES
-from evaluation.rq6.incident import SIGNALS, leaders, led_from, replanted, replay
+from evaluation.rq6.incident import (
+    PLANTED,
+    RIVALS,
+    SIGNALS,
+    leaders,
+    led_from,
+    replanted,
+    replay,
+)
 from evaluation.step import FULL, QUICK, Repeated
 from evaluation.tables import Tables
 from ids.demo.events import INCIDENT
@@ -193,9 +200,8 @@ def test_a_claim_that_is_no_longer_true_is_told() -> None:
 
 
 def test_the_figures_draw_from_rows_alone() -> None:
-    with styled():
-        drawn = {name: svg(FIGURES[name](hand_made())) for name in FIGURES if "mech" not in name}
-    assert all(text.startswith("<?xml") for text in drawn.values())
+    drawn = [svg(FIGURES[name], hand_made()) for name in FIGURES if "mech" not in name]
+    assert all(text.startswith("<?xml") for text in drawn)
 
 
 @pytest.mark.parametrize("size", [QUICK, FULL])

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from evaluation import records
-from evaluation.bench import Bench, Library
+from evaluation.bench import Bench
 from evaluation.run import measure
 from evaluation.step import FULL, QUICK, Chapter, Findings, Repeated, Size, Step
 from ids.errors import SourceError
@@ -27,8 +27,8 @@ def chapter(**works: Work) -> Chapter:
     return Chapter("rq1", steps)
 
 
-def library(directory: Path, size: Size = QUICK) -> Library:
-    return Library(directory / "workloads", size)
+def bench(directory: Path, size: Size = QUICK) -> Bench:
+    return Bench(size, directory / "workloads")
 
 
 class Counted:
@@ -49,16 +49,16 @@ def test_a_run_that_was_stopped_goes_on_with_the_step_it_was_in(tmp_path: Path) 
     first, second, third = Counted(), Counted(fails=1), Counted()
     whole = chapter(a=first, b=second, c=third)
     with pytest.raises(RuntimeError, match="halfway"):
-        measure([whole], tmp_path, library(tmp_path), QUIET)
+        measure([whole], tmp_path, bench(tmp_path), QUIET)
     assert (first.done, second.done, third.done) == (1, 1, 0)
-    measure([whole], tmp_path, library(tmp_path), QUIET)
+    measure([whole], tmp_path, bench(tmp_path), QUIET)
     assert (first.done, second.done, third.done) == (1, 2, 1)
-    measure([whole], tmp_path, library(tmp_path), QUIET)
+    measure([whole], tmp_path, bench(tmp_path), QUIET)
     assert (first.done, second.done, third.done) == (1, 2, 1)
 
 
 def test_a_record_says_what_was_found_and_what_it_was_found_with(tmp_path: Path) -> None:
-    measure([chapter(a=Counted())], tmp_path, library(tmp_path), QUIET)
+    measure([chapter(a=Counted())], tmp_path, bench(tmp_path), QUIET)
     kept = json.loads((tmp_path / "records" / "rq1-a.json").read_text())
     assert kept["step"] == "rq1-a"
     assert kept["machine"]["cores"] >= 1
@@ -82,25 +82,25 @@ def test_a_record_that_does_not_count_is_made_anew(
     tmp_path: Path, spoil: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
     work = Counted()
-    measure([chapter(a=work)], tmp_path, library(tmp_path), QUIET)
+    measure([chapter(a=work)], tmp_path, bench(tmp_path), QUIET)
     path = tmp_path / "records" / "rq1-a.json"
     path.write_text(json.dumps(spoil(json.loads(path.read_text()))))
-    measure([chapter(a=work)], tmp_path, library(tmp_path), QUIET)
+    measure([chapter(a=work)], tmp_path, bench(tmp_path), QUIET)
     assert work.done == 2
 
 
 def test_a_directory_holds_runs_of_one_size(tmp_path: Path) -> None:
     work = Counted()
-    measure([chapter(a=work)], tmp_path, library(tmp_path), QUIET)
+    measure([chapter(a=work)], tmp_path, bench(tmp_path), QUIET)
     with pytest.raises(SourceError, match="holds a quick run; give a full one its own"):
-        measure([chapter(a=work)], tmp_path, library(tmp_path, FULL), QUIET)
+        measure([chapter(a=work)], tmp_path, bench(tmp_path, FULL), QUIET)
     assert work.done == 1
 
 
 def test_what_needs_taxi_trips_is_left_out_and_says_why(tmp_path: Path) -> None:
     work = Counted()
     needy = Chapter("rq1", lambda _: [Step("rq1-a", "", 1.0, work, ("nyc",))])
-    measure([needy], tmp_path, library(tmp_path), QUIET)
+    measure([needy], tmp_path, bench(tmp_path), QUIET)
     kept = records.read(tmp_path / "records" / "rq1-a.json")
     assert work.done == 0
     assert kept is not None
@@ -115,7 +115,7 @@ def test_a_step_has_a_place_to_write_that_is_gone_afterwards(tmp_path: Path) -> 
         seen.append(bench.scratch)
         return {}
 
-    measure([chapter(a=work)], tmp_path, library(tmp_path), QUIET)
+    measure([chapter(a=work)], tmp_path, bench(tmp_path), QUIET)
     assert not seen[0].exists()
     assert [path.name for path in tmp_path.iterdir()] == ["records"]
 
@@ -123,5 +123,5 @@ def test_a_step_has_a_place_to_write_that_is_gone_afterwards(tmp_path: Path) -> 
 def test_a_finding_that_is_no_number_is_refused_and_leaves_no_record(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="y is nan"):
         nan = chapter(a=lambda _: {"rq1_t": [{"y": float("nan")}]})
-        measure([nan], tmp_path, library(tmp_path), QUIET)
+        measure([nan], tmp_path, bench(tmp_path), QUIET)
     assert not (tmp_path / "records").exists()

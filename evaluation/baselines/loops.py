@@ -1,50 +1,35 @@
-"""The paper's Algorithm 1, literally: globals, signature, atom, marginals, harmonic numbers.
-
-Each tuple of the signed multiset {out, in} is tested against every predicate, its atom and each
-matching marginal get the signed triple (1, z, z²) of its centred value under compensated
-summation, and H_N and H⁽²⁾_N are stepped when N changes. No fastmath: it would undo Kahan's sums.
-"""
+"""The loops that IDS has better ones for, compiled, too: the paper's, and the obvious one."""
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator"
-from __future__ import annotations
-
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 from numba import njit, uint64
+
+from ids.kernels.sampling import mixed
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 
 
-class State(NamedTuple):
-    """What is left after the last slide; each row of a table is N (or m), A and B, centred."""
-
-    window: Floats  # float64[1, 3]
-    marginals: Floats  # float64[K, 3]
-    atoms: Floats  # float64[2^K, 3], by signature
-    harmonics: Floats  # float64[2]: H_N and H⁽²⁾_N
-
-
-def slide(
+def algorithm1(
     region: Codes, tier: Codes, y: Floats, window: int, predicates: Codes, centre: float
-) -> State:
-    """Slide a window by one row over the whole stream. O(n·K).
+) -> tuple[Floats, ...]:
+    """The paper's Algorithm 1, literally, a window that slides by one row over a stream. O(n·K).
+
+    The atom and each matching marginal of {out, in} get the signed triple (1, z, z²) of the centred
+    value under compensated summation, and H_N and H⁽²⁾_N are stepped when N changes.
 
     predicates  int32[K, 2]  column (0 region, 1 tier) and the code it must equal
+    returns     N (or m), A and B of the window, the K marginals and the 2^K atoms; the harmonics
     """
     # Columns 0-2 are the sums, 3 and 4 what rounding took from A and B.
     tables = [np.zeros((rows, 5)) for rows in (1, len(predicates), 1 << len(predicates))]
     harmonics = np.zeros(2)
     _slides(region, tier, y, window, predicates, centre, *tables, harmonics)
-    whole, marginals, atoms = (table[:, :3] for table in tables)
-    return State(whole, marginals, atoms, harmonics)
+    return *(table[:, :3] for table in tables), harmonics
 
 
 # Unsigned indices spare the loop Numba's test for negative ones, locals a second load: 11 % faster.
-
-
 @njit(inline="always")
 def _add(table, row, sign, z):
     table[row, 0] += sign
@@ -80,3 +65,31 @@ def _slides(region, tier, y, window, predicates, centre, whole, marginals, atoms
         if before != N:
             harmonics[0] += 1.0 / N
             harmonics[1] += 1.0 / (N * N)
+
+
+@njit(cache=True)
+def eager(seed, rows, window, size, sequence, priority, passed):
+    """Eager domination: a sample's candidates, each deleted once ``size`` newer rows are above it.
+
+    sequence, priority, passed  int64[room], float64[room], int32[room]  written: the candidates
+    """
+    held = 0
+    for i in range(rows):
+        new = mixed(seed, i)
+        full = 0
+        for k in range(np.uint64(held)):  # branchless: this loop is vectorised
+            passed[k] += priority[k] < new
+            full += (passed[k] >= size) | (sequence[k] <= i - window)
+        k = held - 1
+        while full > 0:
+            if passed[k] >= size or sequence[k] <= i - window:
+                full -= 1
+                held -= 1
+                sequence[k], priority[k] = sequence[held], priority[held]
+                passed[k] = passed[held]
+            k -= 1
+        sequence[held] = i
+        priority[held] = new
+        passed[held] = 0
+        held += 1
+    return held

@@ -74,6 +74,7 @@ def _case(tables: Tables, *, onset: bool) -> Figure:
             axes.axvspan(0, min(incident, x[-1]), color="#f1e6d8", zorder=0)
         mine[0].set(title=f"among {rivals}", xlim=(x[0], x[-1]))
         mine[-1].set_xlabel("tuples since the onset")
+        mine[-1].locator_params(axis="x", nbins=4 if onset else 3)
         mine[-1].xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}".replace("-", "−"))
     labels = ("AVG (ms)", "AVG lift (ms)", "ΔΦ of VAR (ms²)")
     for axes, label in zip(panels[::2], labels, strict=True):

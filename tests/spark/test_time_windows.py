@@ -139,10 +139,12 @@ def test_no_rows_give_no_emits_and_a_bad_row_is_named(spark: SparkSession) -> No
 
 
 def test_whole_numbers_beyond_the_doubles_count_as_the_nearest_one(spark: SparkSession) -> None:
-    values = [2**53 + 1, -(2**60) - 7, 2**62 + 3, None, 5]
+    # the first two make a window, in which one more or less shows in the sum
+    values = [2**53 + 1, 1, -(2**60) - 7, 2**62 + 3, None, 5]
+    times = [1, 2, 1_500_000, 1_500_001, 1_500_002, 1_500_003]
     table = pa.table(
         {
-            "at": pa.array(range(5), pa.timestamp("us", "UTC")),
+            "at": pa.array(times, pa.timestamp("us", "UTC")),
             "x": pa.array(values, "int64"),
         }
     )

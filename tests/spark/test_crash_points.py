@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +102,18 @@ class Retained(RunningSum):
         return super().advance(batch, on_faults)
 
 
-def drive(root: Path, output: str, done: list[int], *, retain: bool = False) -> Totals:
-    """What Spark does: batch after batch, noting each end in ``done``, where it also goes on."""
+def drive(
+    root: Path,
+    output: str,
+    done: list[int],
+    *,
+    retain: bool = False,
+    seen: dict[int, dict[str, bytes]] | None = None,
+) -> Totals:
+    """What Spark does: batch after batch, noting each end in ``done``, where it also goes on.
+
+    ``seen`` is given what the output holds after each batch.
+    """
     snapshots, folder = Snapshots(root / "ids"), Folder(root)
     place = file_output(f"{root}/{output}")
     step = Retained(folder) if retain else RunningSum()
@@ -111,6 +122,8 @@ def drive(root: Path, output: str, done: list[int], *, retain: bool = False) -> 
     for number in range(len(done), len(DELTAS)):
         batches(None, number)  # type: ignore[arg-type]
         done.append(number)
+        if seen is not None:
+            seen[number] = contents(root / output)
     return batches.progress.totals
 
 
@@ -124,10 +137,13 @@ def test_a_crash_at_any_write_leaves_the_answer_of_an_undisturbed_run(
     tmp_path: Path, output: str
 ) -> None:
     (tmp_path / "calm/ids").mkdir(parents=True)
+    calm: dict[int, dict[str, bytes]] = {}
     with dying_at(NEVER) as left:
-        totals = drive(tmp_path / "calm", output, [])
+        totals = drive(tmp_path / "calm", output, [], seen=calm)
     writes = NEVER - left[0]
     assert writes >= 4 * len(DELTAS)
+    rows = sum(len(str(total)) for total in accumulate(DELTAS))
+    assert (totals.rows, totals.emits) == (rows, rows)
     for moment in range(1, writes + 1):
         root = tmp_path / f"crash {moment}"
         (root / "ids").mkdir(parents=True)
@@ -137,9 +153,11 @@ def test_a_crash_at_any_write_leaves_the_answer_of_an_undisturbed_run(
         assert len(done) < len(DELTAS)
         with dying_at(1 + moment % 7), suppress(Crash, StateError):  # on its way back, too
             drive(root, output, done)
+        seen: dict[int, dict[str, bytes]] = {}
         with dying_at(NEVER):
-            assert drive(root, output, done) == totals, moment
-        assert contents(root / output) == contents(tmp_path / "calm" / output), moment
+            assert drive(root, output, done, seen=seen) == totals, moment
+        assert seen == {number: calm[number] for number in seen}, moment
+        assert contents(root / output) == calm[len(DELTAS) - 1], moment
 
 
 @pytest.mark.parametrize("output", ["out/", "out.jsonl"])

@@ -133,6 +133,17 @@ def test_a_stream_goes_on_where_it_was_stopped(spark: SparkSession, tmp_path: Pa
     assert again.progress().totals == got[-1].progress().totals
 
 
+def test_more_lateness_after_a_restart_brings_no_watermark_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = events(120, 14)
+    arrive(table.slice(0, 80), tmp_path / "in", [])
+    passed = run(spark, PAPER, tmp_path / "in").progress().watermark
+    arrive(pa.concat_tables([table.slice(80), table.slice(0, 5)]), tmp_path / "in", [40], 1)
+    progress = run(spark, PAPER, tmp_path / "in", lateness="1 hour").progress()
+    assert (progress.watermark, progress.totals.late) == (passed, 5)
+
+
 def test_bad_rows_end_the_stream_or_are_kept_once(spark: SparkSession, tmp_path: Path) -> None:
     table = events(200, 11)
     latency = table["latency"].combine_chunks().to_numpy(zero_copy_only=False).copy()

@@ -1,0 +1,13 @@
+"""Sums of powers about a centre."""
+
+from __future__ import annotations
+
+from math import comb
+
+from ids.kernels import central
+
+
+def test_a_power_of_a_sum_is_expanded_by_pascals_triangle() -> None:
+    # centres are so near the mean that a wrong number in the middle would hardly ever show
+    table = central._BINOMIAL.tolist()
+    assert table == [[comb(n, k) for k in range(len(table))] for n in range(len(table))]

@@ -19,7 +19,7 @@ test: $(STAMP)          ## everything that guards the product
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow" --durations=10
 
-test-slow: $(STAMP)     ## the rest: the evaluation, kill -9, a cluster, Connect, Kafka, no Java
+test-slow: $(STAMP)     ## the rest: the evaluation, kill -9, a cluster, Connect, Kafka, S3, no Java
 	$(BIN)/python -m pytest -q -m slow --durations=10
 
 bench: $(STAMP)         ## what README's table is made of, measured anew; QUICK=1, TAXI=path as below

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from evaluation.step import Findings, Repeated, Row, Value
-from ids.sink.writing import faults_named, whole
+from ids.sink.files import faults_named, whole
 
 Record = dict[str, Any]
 _INTERVAL = {"mean", "low", "high", "samples"}

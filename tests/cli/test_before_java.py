@@ -199,6 +199,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
         "rows are retained by the panes of a time window, ROWS has none",
     ),
     "asked of no checkpoint": (["ask", "none", "SUM(x)", "x > 1"], 1, "none is no checkpoint"),
+    "status of no checkpoint": (["status", "in"], 1, "in is no checkpoint; name the directory"),
     "asked on no master": (
         ["ask", "none", "SUM(x)", "x > 1", "--master", "lcal"],
         2,
@@ -236,7 +237,7 @@ def _folder(folder: Path) -> Path:
     for name, script in scripts.items():
         (folder / f"{name}.sql").write_text(script)
     (folder / "other" / "ids").mkdir(parents=True)
-    (folder / "other" / "ids" / "stream").write_text('{"script": []}')
+    (folder / "other" / "ids" / "stream").write_text('{"version": 2}')
     (folder / "java" / "bin").mkdir(parents=True)
     java = folder / "java" / "bin" / "java"
     java.write_text(JAVA.format(marker=folder / "java-was-started"))

@@ -62,9 +62,9 @@ def test_what_a_stream_is_told_reaches_it(
         "--output", f"{tmp_path / 'out'}/",
     )  # fmt: skip
     assert code == 0, err
-    told = {"lateness": "10s", "max_ahead": "1h", "trigger": "5s", "once": True, "seed": 7}
-    told |= {"retain": False, "bad_rows": tmp_path / "bad", "output": f"{tmp_path / 'out'}/"}
-    told |= {"checkpoint": Path("ck"), "null": ("NA",), "schema": {"t": "x DOUBLE"}}
+    told = {"lateness": "10s", "max_ahead": "1h", "trigger": "5s", "available_now": True, "seed": 7}
+    told |= {"retain": False, "bad_rows": str(tmp_path / "bad"), "output": f"{tmp_path / 'out'}/"}
+    told |= {"checkpoint": "ck", "null": ("NA",), "schema": {"t": "x DOUBLE"}}
     assert {name: given[name] for name in told} == told
 
 
@@ -72,7 +72,7 @@ def test_what_a_stream_is_not_told_is_as_documented(
     given: dict[str, Any], arriving: list[str], call: Call
 ) -> None:
     assert call(*arriving).code == 0
-    told = {"lateness": "0 seconds", "max_ahead": "1 day", "trigger": None, "once": False}
+    told = {"lateness": "0 seconds", "max_ahead": "1 day", "trigger": None, "available_now": False}
     assert {name: given[name] for name in told} == told
     assert call(*arriving, "--max-ahead", "none").code == 0
     assert given["max_ahead"] is None

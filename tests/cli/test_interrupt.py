@@ -113,15 +113,25 @@ def test_an_interrupt_while_java_starts(folder: Path, arguments: tuple[str, ...]
     interrupted(folder, "", *arguments, java=False)
 
 
-def test_an_interrupt_while_spark_runs_a_job(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("output", "sign"),
+    [
+        ("out.parquet", ".out.parquet.*"),
+        pytest.param("out/", "out/.*.tmp/*", marks=pytest.mark.slow),
+        pytest.param("viewfs://ids/data/out/", "out/.*.tmp/*", marks=pytest.mark.slow),
+        pytest.param("viewfs://ids/data/one.csv", ".one.csv.*", marks=pytest.mark.slow),
+    ],
+)
+def test_an_interrupt_while_spark_runs_a_job(folder: Path, output: str, sign: str) -> None:
     rows = 1_000_000
     at = pa.array(range(rows), pa.timestamp("us", "UTC"))
     pq.write_table(pa.table({"at": at, "x": range(rows)}), folder / "t.parquet")
     (folder / "out.parquet").write_bytes(b"yesterday's")
-    table = ("--table", "t=t.parquet", "--output", "out.parquet")
-    conf = ("--master", "local[2]", "--conf", f"{JAVA_OPTIONS}={LIGHT}")
+    table = ("--table", "t=t.parquet", "--output", output)
+    mounted = f"spark.hadoop.fs.viewfs.mounttable.ids.link./data=file:{folder}"
+    conf = ("--master", "local[2]", "--conf", f"{JAVA_OPTIONS}={LIGHT}", "--conf", mounted)
     # the rows of the job that runs go into a hidden file
-    interrupted(folder, "", "run", "query.sql", *table, *conf, sign=".out.parquet.*")
+    interrupted(folder, "", "run", "query.sql", *table, *conf, sign=sign)
     assert (folder / "out.parquet").read_bytes() == b"yesterday's"
 
 

@@ -108,7 +108,7 @@ def test_bad_rows_are_counted_on_stderr(
     engine.bad_rows = 3
     outcome = call("run", script, "--bad-rows", tmp_path / "bad")
     assert outcome == Outcome(0, CSV, f"note: 3 bad rows set aside in {tmp_path / 'bad'}\n")
-    assert engine.asked["bad_rows"] == tmp_path / "bad"
+    assert engine.asked["bad_rows"] == str(tmp_path / "bad")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from ids import sink
 from ids.errors import SourceError
-from ids.sink import writing
+from ids.sink import files, writing
 from ids.source import open_table
 
 TABLE = pa.table(
@@ -148,15 +148,15 @@ def test_a_link_is_followed_not_replaced(tmp_path: Path) -> None:
 
 def test_a_directory_made_whole_appears_at_the_end_or_never(tmp_path: Path) -> None:
     made = tmp_path / "deep" / "made"
-    with pytest.raises(SourceError, match="No space"), writing.whole_directory(made) as hidden:
+    with pytest.raises(SourceError, match="No space"), files.whole_directory(made) as hidden:
         (hidden / "a").touch()
         raise OSError(28, "No space left on device")
     assert list(made.parent.iterdir()) == []
-    with writing.whole_directory(made) as hidden:
+    with files.whole_directory(made) as hidden:
         (hidden / "a").touch()
         assert not made.exists()
     assert [path.name for path in made.iterdir()] == ["a"]
-    with pytest.raises(SourceError, match="cannot write"), writing.whole_directory(made) as hidden:
+    with pytest.raises(SourceError, match="cannot write"), files.whole_directory(made) as hidden:
         (hidden / "b").touch()
     assert [path.name for path in made.iterdir()] == ["a"]
     assert list(made.parent.iterdir()) == [made]

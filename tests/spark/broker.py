@@ -1,34 +1,32 @@
-"""A real Kafka broker on loopback: the server's own jars, one process, KRaft mode."""
+"""A real Kafka broker on loopback, one process in KRaft mode, and the jars to run and reach it."""
 
 from __future__ import annotations
 
 import base64
+import json
 import os
-import socket
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
-import pyspark
+from ids.spark.sources import packages_for
+from tests.spark.cluster import free_port
+from tests.spark.maven import NotFound, fetched, java
+from tests.spark.server import serving_at
 
-from ids.spark.java import ensure_java
+__all__ = ["Kafka", "broker_jars", "connector_jars", "running"]
 
-__all__ = ["SERVER", "jars_of", "running"]
+_SERVER = "org.apache.kafka:kafka_2.13:4.1.2"
 
-SERVER = "org.apache.kafka:kafka_2.13:4.1.2"
-_PATIENCE = 120  # seconds for the broker to answer, before the tests give up on it
+# Mirrors of Maven Central may hold the connector without this part of it, which fetches delegation
+# tokens for Kerberos. The tests have none, so there an older one stands in for it.
+_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0"
 
-_RESOLVE = """
-import sys
-from ids.spark.session import local_session
-spark = local_session("local[1]", packages=sys.argv[1:])
-print(spark.sparkContext.getConf().get("spark.jars"))
-spark.stop()
-"""
+_ROOT = Path(__file__).parents[2]
 _PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
@@ -37,7 +35,7 @@ listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 log.dirs={logs}
-num.partitions=1
+num.partitions=2
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
@@ -45,54 +43,52 @@ group.initial.rebalance.delay.ms=0
 """
 
 
-def jars_of(*packages: str) -> list[str] | str:
-    """The jars of Maven ``packages`` as Spark fetches them; or in one line why they are not had."""
-    command = [sys.executable, "-c", _RESOLVE, *packages]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return done.stderr.strip().splitlines()[-1]
-    return [jar.removeprefix("file://") for jar in done.stdout.strip().split(",")]
+class Kafka(NamedTuple):
+    """A broker that runs: its ``host:port``, Spark's jars to reach it, the folder of its topics."""
+
+    server: str
+    connector: list[str]
+    logs: Path
+
+    def size(self, topic: str) -> int:
+        """How many bytes the topic holds, all its partitions together."""
+        return sum(log.stat().st_size for log in self.logs.glob(f"{topic}-*/*.log"))
+
+    def run(self, job: str, *arguments: str) -> Any:
+        """What a job of ``kafka_jobs`` gives, in a process of its own."""
+        program = [sys.executable, "-m", "tests.spark.kafka_jobs"]
+        command = [*program, ",".join(self.connector), self.server, job, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=_ROOT, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+def connector_jars() -> list[str]:
+    """Spark's Kafka connector of Spark's own version; Spark itself has Hadoop."""
+    (package,) = packages_for(["kafka://host/topic"])
+    hadoop = ["org.apache.hadoop:*"]
+    try:
+        return fetched(package, without=hadoop)
+    except NotFound as error:
+        if "spark-token-provider" not in str(error):
+            raise
+        return fetched(package, without=hadoop, instead=[_TOKENS])
+
+
+def broker_jars() -> list[str]:
+    """The broker, and all it depends on."""
+    return fetched(_SERVER)
 
 
 @contextmanager
-def running(jars: list[str], folder: Path) -> Iterator[str]:
-    """A broker's ``host:port``, for as long as the block lasts."""
-    port, controller = _free_port(), _free_port()
+def running(jars: list[str], connector: list[str], folder: Path) -> Iterator[Kafka]:
+    """A broker, for as long as the block lasts."""
+    port, controller, logs = free_port(), free_port(), folder / "logs"
     properties = folder / "server.properties"
-    properties.write_text(
-        _PROPERTIES.format(port=port, controller=controller, logs=folder / "logs")
-    )
-    # Spark fetches no Scala library, since it has one
-    scala = map(str, (Path(pyspark.__file__).parent / "jars").glob("scala-library-*.jar"))
-    classpath = os.pathsep.join([*jars, *scala])
-    java = [str(ensure_java() / "bin" / "java"), "-Xmx256m", "-cp", classpath]
+    properties.write_text(_PROPERTIES.format(port=port, controller=controller, logs=logs))
+    program = [*java(), "-cp", os.pathsep.join(jars)]
     cluster = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
-    said = folder / "said"
-    with said.open("wb") as out:
-        format_ = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
-        subprocess.run([*java, *format_], stdout=out, stderr=out, check=True)
-        process = subprocess.Popen([*java, "kafka.Kafka", properties], stdout=out, stderr=out)
-        try:
-            _await(process, port, said)
-            yield f"127.0.0.1:{port}"
-        finally:
-            process.kill()
-            process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _await(process: subprocess.Popen[bytes], port: int, said: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            time.sleep(0.2)
-    raise RuntimeError(f"the broker did not start: {said.read_text(errors='replace')[-2000:]}")
+    format_ = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+    subprocess.run([*program, *format_], capture_output=True, check=True)
+    with serving_at(port, [*program, "kafka.Kafka", str(properties)], folder):
+        yield Kafka(f"127.0.0.1:{port}", connector, logs)

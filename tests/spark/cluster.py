@@ -36,9 +36,13 @@ def free_port() -> int:
 
 @dataclass
 class Cluster:
-    """The processes; a worker and the executors it starts are a process group of their own."""
+    """The processes; a worker and the executors it starts are a process group of their own.
+
+    own  a directory of which every worker has one of its own, empty at first
+    """
 
     folder: Path
+    own: Path | None = None
     port: int = field(default_factory=free_port)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -70,6 +74,9 @@ class Cluster:
     def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         said = self._said(len(self.processes))
         command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
+        if self.own is not None and name == "worker.Worker":
+            mounted = 'mount -t tmpfs ids "$0" && exec "$@"'
+            command = ["unshare", "--mount", "sh", "-c", mounted, str(self.own), *command]
         place = ["--host", "127.0.0.1", "--webui-port", "0"]
         with said.open("wb") as out:
             process = subprocess.Popen(
@@ -105,9 +112,9 @@ class Cluster:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Cluster]:
+def running(folder: Path, own: Path | None = None) -> Iterator[Cluster]:
     """A cluster without workers, for as long as the block lasts."""
-    cluster = Cluster(folder)
+    cluster = Cluster(folder, own)
     try:
         cluster.start_master()
         yield cluster

@@ -1,6 +1,7 @@
 """What the Kafka tests do on Spark: a program, since the connector must be there from the start.
 
-``kafka_jobs.py CONNECTOR SERVER`` prints one JSON object with what was read and written.
+``python -m tests.spark.kafka_jobs JARS SERVER JOB …`` prints what the job gives as JSON; JARS has
+commas between. A job is ``round_trip``, ``send TOPIC FILE`` or ``received TOPIC``.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -29,25 +31,61 @@ MESSAGES = [
 ]
 
 
-def run(connector: str, server: str) -> dict[str, Any]:
-    spark = local_session("local[2]", packages=[connector])
+def run(jars: str, server: str, job: str, *arguments: str) -> Any:
+    spark = local_session("local[2]", **{"spark.jars": jars, "spark.driver.memory": "1g"})
     try:
-        place = f"kafka://{server}/events?kafka.request.timeout.ms=20000"
-        sent = spark.createDataFrame([(m,) for m in MESSAGES], "value STRING").coalesce(1)
         with translated():
-            sent.write.format("kafka").options(
-                **{"kafka.bootstrap.servers": server, "topic": "events"}
-            ).save()
-        table = read(spark, place, schema=SCHEMA)
-        return {
-            "batch": _rows(table),
-            "stream": _rows(_streamed(spark, place)),
-            "written": _written(spark, server),
-            "unknown topic": _refusal(spark, f"kafka://{server}/no-such-topic"),
-            "no broker": _refusal(spark, "kafka://127.0.0.1:1/events"),
-        }
+            return _JOBS[job](spark, server, *arguments)
     finally:
         spark.stop()
+
+
+def _round_trip(spark: SparkSession, server: str) -> dict[str, Any]:
+    """Everything that can be asked of topics at rest."""
+    place = f"kafka://{server}/events?kafka.request.timeout.ms=20000"
+    sent = spark.createDataFrame([(m, 0) for m in MESSAGES], "value STRING, partition INT")
+    _write(sent.coalesce(1), server, "events")
+    return {
+        "batch": _rows(read(spark, place, schema=SCHEMA)),
+        "stream": _rows(_streamed(spark, place)),
+        "written": _written(spark, server),
+        "unknown topic": _refusal(spark, f"kafka://{server}/no-such-topic"),
+        "no broker": _refusal(spark, "kafka://127.0.0.1:1/events"),
+    }
+
+
+def _send(spark: SparkSession, server: str, topic: str, file: str) -> int:
+    """Each line of a file is a message; they go to two partitions in turn."""
+    lines = spark.read.text(file).coalesce(1)
+    turn = F.expr("CAST(monotonically_increasing_id() % 2 AS INT)").alias("partition")
+    sent = lines.select("value", turn)
+    _write(sent, server, topic)
+    return sent.count()
+
+
+def _received(spark: SparkSession, server: str, topic: str) -> list[Any]:
+    """All messages of a topic: partition, offset, key, value, and headers as an object."""
+    messages = (
+        spark.read.format("kafka")
+        .options(**{"kafka.bootstrap.servers": server, "subscribe": topic})
+        .option("includeHeaders", "true")
+        .load()
+        .orderBy("partition", "offset")
+        .selectExpr(
+            "partition",
+            "offset",
+            "CAST(key AS STRING) AS key",
+            "CAST(value AS STRING) AS value",
+            "to_json(map_from_entries(transform(headers, "
+            "h -> struct(h.key, CAST(h.value AS STRING))))) AS headers",
+        )
+    )
+    return [[*row[:4], json.loads(row.headers or "{}")] for row in messages.collect()]
+
+
+def _write(messages: DataFrame, server: str, topic: str) -> None:
+    options = {"kafka.bootstrap.servers": server, "topic": topic}
+    messages.write.format("kafka").options(**options).save()
 
 
 def _rows(table: DataFrame) -> list[Any]:
@@ -58,7 +96,7 @@ def _rows(table: DataFrame) -> list[Any]:
 
 
 def _streamed(spark: SparkSession, place: str) -> DataFrame:
-    with tempfile.TemporaryDirectory() as checkpoint, translated():
+    with tempfile.TemporaryDirectory() as checkpoint:
         stream = read(spark, place, schema=SCHEMA, stream=True)
         query = (
             stream.writeStream.format("memory")
@@ -78,13 +116,8 @@ def _written(spark: SparkSession, server: str) -> list[Any]:
         "(NULL, TIMESTAMP'1969-12-31 23:59:59Z', 1L, NULL) AS t(region, emit_at, n, phi)"
     )
     count = write(result.coalesce(1), f"kafka://{server}/results", keys=["region"])
-    back = (
-        spark.read.format("kafka")
-        .options(**{"kafka.bootstrap.servers": server, "subscribe": "results"})
-        .load()
-        .selectExpr("CAST(key AS STRING) AS k", "CAST(value AS STRING) AS v")
-    )
-    return [count, [[json.loads(r.k), json.loads(r.v)] for r in back.collect()]]
+    back = _received(spark, server, "results")
+    return [count, [[json.loads(key), json.loads(value)] for _, _, key, value, _ in back]]
 
 
 def _refusal(spark: SparkSession, place: str) -> str:
@@ -100,6 +133,12 @@ def _refusal(spark: SparkSession, place: str) -> str:
         return f"{type(error).__name__}: {error}"
     return "nothing was refused"
 
+
+_JOBS: dict[str, Callable[..., Any]] = {
+    "round_trip": _round_trip,
+    "send": _send,
+    "received": _received,
+}
 
 if __name__ == "__main__":
     sys.stdout.write(json.dumps(run(*sys.argv[1:])))

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import ids
@@ -19,7 +20,7 @@ from ids.model.window import microseconds
 from ids.spark.sources import read
 from ids.spark.streaming import Running, start
 
-__all__ = ["PAPER", "UTC", "arrive", "events", "expected", "run", "source"]
+__all__ = ["PAPER", "UTC", "always_tidy", "arrive", "events", "expected", "run", "source"]
 
 UTC = pa.timestamp("us", "UTC")
 
@@ -76,6 +77,13 @@ def run(spark: SparkSession, script: str, folder: Path, **options: Any) -> Runni
     running = start(script, once=True, events=source(spark, folder), **options)
     running.wait()
     return running
+
+
+def always_tidy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every batch write windows down and put pieces together, as few batches of many do."""
+    monkeypatch.setattr("ids.spark.streaming.store._TOGETHER", 2)
+    for limit in ("_MANY", "_FAR"):
+        monkeypatch.setattr(f"ids.spark.streaming.time_step.{limit}", 1)
 
 
 def expected(script: str, table: pa.Table, lateness: str = "0 seconds") -> pa.Table:

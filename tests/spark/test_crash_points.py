@@ -8,26 +8,32 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ids.errors import StateError
+from ids.errors import CheckpointError, StateError
+from ids.sink.target import Format
+from ids.sink.writing import write_stream
+from ids.spark import parts
+from ids.spark.files import LocalFiles, files_at, local_path
 from ids.spark.streaming.batches import Batches, Totals
+from ids.spark.streaming.emits import Emits
 from ids.spark.streaming.outputs import file_output
-from ids.spark.streaming.retained.folder import Folder
-from ids.spark.streaming.retained.manifest import Manifest
-from ids.spark.streaming.snapshots import Snapshots
 from ids.spark.streaming.step import Batch, Counts, Faults, Outcome
+from ids.spark.streaming.store import Piece, Store
 
-DELTAS = [5, -3, 11, 2, 7]
+DELTAS = [5, -3, 11, 2]
 NEVER = 10_000
+OUTPUTS = ["out/", "out.csv/", "out.jsonl", "out.csv"]
 
 
 class Crash(BaseException):
@@ -40,91 +46,124 @@ def dying_at(moment: int) -> Iterator[list[int]]:
     left = [moment]
 
     def dying(real: Callable[..., Any]) -> Callable[..., Any]:
-        def act(*arguments: Any) -> Any:
+        def act(*arguments: Any, **options: Any) -> Any:
             left[0] -= 1
             if left[0] <= 0:
                 raise Crash
-            return real(*arguments)
+            return real(*arguments, **options)
 
         return act
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", dying(lambda _: None))  # a test outlives no power cut
-        for name in ("rename", "replace"):
+        for name in ("rename", "replace", "unlink", "rmdir"):
             patch.setattr(os, name, dying(getattr(os, name)))
         yield left
 
 
-class RunningSum:
-    """A step that remembers one number, and emits it as often as it has digits."""
-
-    schema = pa.schema({"batch": pa.int64(), "total": pa.int64()})
-
-    def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
-        before = int((batch.before / "total").read_text()) if batch.before else 0
-        total = before + DELTAS[batch.number]
-        (batch.fresh / "total").write_text(str(total))
-        size = len(str(total))
-        emits = pa.table([[batch.number] * size, [total] * size], schema=self.schema)
-        return Outcome(emits, Counts(size, 0, 0), batch.number, 1)
-
-
 class Rows:
-    """Numbers that are written as Spark writes rows: files in a folder, one of them without any."""
+    """A table that is written as Spark writes one: files in a directory, the last may be empty.
 
-    def __init__(self, *numbers: int) -> None:
-        self.write, self._numbers = self, numbers
+    Spark dies with the driver, so each of the files is a write at which that may happen.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        self.write, self._table = self, table
 
     def mode(self, _: str) -> Rows:
         return self
 
-    def parquet(self, place: str) -> None:
-        shutil.rmtree(place, ignore_errors=True)
-        Path(place).mkdir()
-        for part, held in enumerate((self._numbers, ())):
-            table = pa.table({"ids_p": pa.array(held, pa.int64())})
-            pq.write_table(table, f"{place}/part-{part}.parquet")
+    def options(self, **_: str) -> Rows:
+        return self
+
+    def partitionBy(self) -> Rows:
+        return self
+
+    def parquet(self, uri: str) -> None:
+        self.save(local_path(uri), Format.PARQUET)
+
+    def save(self, place: Path, format_: Format) -> list[str]:
+        assert not place.exists(), "Spark was to write anew"
+        place.mkdir(parents=True)
+        half = -(-self._table.num_rows // 2)
+        for number, part in enumerate((self._table[:half], self._table[half:])):
+            with (place / f"part-{number:05d}{format_.value}").open("wb") as file:
+                write_stream(part, file, format_)
+                os.fsync(file.fileno())
+        return [f"part-{number:05d}{format_.value}" for number in range(2)]
+
+    def toArrow(self) -> pa.Table:
+        return self._table
 
 
-class Retained(RunningSum):
-    """The same, and the numbers of the last three batches are kept in files."""
+def fake_parts(
+    data: Rows, _: pa.Schema, files: LocalFiles, name: str, format_: Format
+) -> tuple[list[str], int]:
+    """Stands for ``write_parts``, which needs Spark."""
+    shutil.rmtree(files.path / name, ignore_errors=True)
+    names = data.save(files.path / name, format_)
+    files.sync(name)
+    return names, data.toArrow().num_rows
 
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
-        folder.root.mkdir(exist_ok=True)
+
+class RunningSum:
+    """A step that remembers a total and the last two numbers; emits it as often as its digits.
+
+    The total is a fact of the manifest, each number a piece of the store.
+    """
+
+    schema = pa.schema({"batch": pa.int64(), "total": pa.int64()})
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
-        known = Manifest.load(batch.before) if batch.before else None
-        pieces = [*(known.pieces[-2:] if known else ())]
-        rows: Any = Rows(DELTAS[batch.number])
-        pieces += self._folder.write(rows, f"{batch.number:08d}")
-        Manifest({}, {}, 10, 3, pieces=tuple(pieces)).save(batch.fresh)
-        return super().advance(batch, on_faults)
+        before, held = batch.facts or {"total": 0}, batch.pieces("numbers")
+        number, delta = batch.number, DELTAS[batch.number]
+        known = [[each] for each in DELTAS[max(0, number - 2) : number]]
+        assert [numbers(batch.store, piece) for piece in held] == known
+        total = before["total"] + delta
+        if number == 1:  # one that is written again, and one that is not needed after all
+            self._write(batch, "numbers", 0)
+            self._write(batch, "nothing", 0)
+        piece = self._write(batch, "numbers", delta)
+        assert (piece.rows, piece.total, piece.first, piece.last) == (1, delta, delta, delta)
+        size = len(str(total))
+        emits: Any = Rows(pa.table([[number] * size, [total] * size], schema=self.schema))
+        pieces = {"numbers": [*held[-1:], piece]}
+        counts = Counts(size, 0, 0)
+        return Outcome(Emits(emits, self.schema), counts, number, {"total": total}, pieces)
+
+    def _write(self, batch: Batch, kind: str, number: int) -> Piece:
+        rows: Any = Rows(pa.table({"ids_p": [number]}))
+        return batch.store.write(rows, batch.number, kind, total="ids_p", panes="ids_p")
 
 
-def drive(
-    root: Path,
-    output: str,
-    done: list[int],
-    *,
-    retain: bool = False,
-    seen: dict[int, dict[str, bytes]] | None = None,
-) -> Totals:
-    """What Spark does: batch after batch, noting each end in ``done``, where it also goes on.
+def numbers(store: Store, piece: Piece) -> list[int]:
+    assert isinstance(store.files, LocalFiles)
+    found = sorted((store.files.path / piece.name).glob("part-*"))
+    assert (len(found), sum(file.stat().st_size for file in found)) == (piece.files, piece.bytes)
+    return [number for file in found for number in pq.read_table(file)["ids_p"].to_pylist()]
+
+
+def drive(root: Path, output: str, seen: dict[int, dict[str, bytes]] | None = None) -> Totals:
+    """What Spark does: batch after batch, noting the end of each, from where its notes end.
 
     ``seen`` is given what the output holds after each batch.
     """
-    snapshots, folder = Snapshots(root / "ids"), Folder(root)
+    store, ends = Store(files_at(root)), root / "spark/commits"
+    ends.mkdir(parents=True, exist_ok=True)
+    (root / "ids").mkdir(exist_ok=True)
     place = file_output(f"{root}/{output}")
-    step = Retained(folder) if retain else RunningSum()
-    sweeps = (folder.sweep,)
-    batches = Batches(step, lambda: None, snapshots, place, 0, None, None, None, sweeps)
-    for number in range(len(done), len(DELTAS)):
-        batches(None, number)  # type: ignore[arg-type]
-        done.append(number)
+    batches = Batches(RunningSum(), lambda: None, store, place, 0, None, None, None)
+    for number in range(ended(root), len(DELTAS)):
+        batches(MagicMock(), number)
+        (ends / str(number)).touch()
         if seen is not None:
             seen[number] = contents(root / output)
     return batches.progress.totals
+
+
+def ended(root: Path) -> int:
+    """How many batches are done, as Spark knows it."""
+    return len([*(root / "spark/commits").glob("*")])
 
 
 def contents(place: Path) -> dict[str, bytes]:
@@ -132,91 +171,138 @@ def contents(place: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in files}
 
 
-@pytest.mark.parametrize("output", ["out/", "csv/", "out.jsonl", "out.csv"])
+def remembered(root: Path) -> tuple[object, list[list[int]], list[str]]:
+    """What the newest manifest tells, and all that lies in the store but for names of attempts."""
+    store = Store(files_at(root))
+    manifest = store.latest()
+    assert manifest is not None
+    on_disk = [f"{path.name[:8]}{path.name[13:]}" for path in (root / "data").iterdir()]
+    on_disk += [path.name for path in (root / "ids").iterdir()]
+    kept = [numbers(store, piece) for piece in manifest.of("numbers")]
+    return manifest.facts["step"], kept, sorted(on_disk)
+
+
+@pytest.fixture(autouse=True)
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "write_parts", fake_parts)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    monkeypatch.setattr("ids.spark.streaming.store._KEPT", 2)  # so that few batches will do
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
 def test_a_crash_at_any_write_leaves_the_answer_of_an_undisturbed_run(
     tmp_path: Path, output: str
 ) -> None:
-    (tmp_path / "calm/ids").mkdir(parents=True)
-    calm: dict[int, dict[str, bytes]] = {}
+    calm = tmp_path / "calm"
+    after: dict[int, dict[str, bytes]] = {}
     with dying_at(NEVER) as left:
-        totals = drive(tmp_path / "calm", output, [], seen=calm)
+        totals = drive(calm, output, after)
     writes = NEVER - left[0]
-    assert writes >= 4 * len(DELTAS)
+    assert writes >= 10 * len(DELTAS)
     rows = sum(len(str(total)) for total in accumulate(DELTAS))
     assert (totals.rows, totals.emits) == (rows, rows)
+    manifests = ["00000002.json", "00000003.json"]
+    on_disk = [*(f"{n:08d}-numbers" for n in (1, 2, 3)), *manifests]
+    assert remembered(calm) == ({"total": 15}, [[11], [2]], sorted(on_disk))
     for moment in range(1, writes + 1):
         root = tmp_path / f"crash {moment}"
-        (root / "ids").mkdir(parents=True)
-        done: list[int] = []
         with dying_at(moment), pytest.raises((Crash, StateError)):
-            drive(root, output, done)
-        assert len(done) < len(DELTAS)
+            drive(root, output)
+        assert ended(root) < len(DELTAS)
         with dying_at(1 + moment % 7), suppress(Crash, StateError):  # on its way back, too
-            drive(root, output, done)
+            drive(root, output)
         seen: dict[int, dict[str, bytes]] = {}
         with dying_at(NEVER):
-            assert drive(root, output, done, seen=seen) == totals, moment
-        assert seen == {number: calm[number] for number in seen}, moment
-        assert contents(root / output) == calm[len(DELTAS) - 1], moment
+            assert drive(root, output, seen) == totals, moment
+        assert seen == {number: after[number] for number in seen}, moment
+        assert contents(root / output) == after[len(DELTAS) - 1], moment
+        assert remembered(root) == remembered(calm), moment
 
 
 @pytest.mark.parametrize("output", ["out/", "out.jsonl"])
-def test_a_crash_between_the_snapshot_and_sparks_own_note_repeats_nothing(
+def test_a_crash_between_the_manifest_and_sparks_own_note_repeats_nothing(
     tmp_path: Path, output: str
 ) -> None:
-    (tmp_path / "ids").mkdir()
-    done: list[int] = []
-    totals = drive(tmp_path, output, done)
-    before = contents(tmp_path / output)
-    done.pop()  # Spark has not heard that the last batch is done
-    assert drive(tmp_path, output, done) == totals
+    totals = drive(tmp_path, output)
+    before, state = contents(tmp_path / output), contents(tmp_path / "ids")
+    (tmp_path / "spark/commits/3").unlink()
+    assert drive(tmp_path, output) == totals
     assert contents(tmp_path / output) == before
+    assert contents(tmp_path / "ids") == state
 
 
-def test_kept_rows_are_those_of_an_undisturbed_run_after_a_crash_at_any_write(
-    tmp_path: Path,
-) -> None:
-    def kept(root: Path) -> dict[str, list[int]]:
-        manifest = Manifest.load(Snapshots(root / "ids").folders()[-1])
-        assert manifest is not None
-        paths = {piece.name: root / "retained" / piece.name for piece in manifest.pieces}
-        assert all(paths[p.name].stat().st_size == p.bytes for p in manifest.pieces)
-        return {name: pq.read_table(path)["ids_p"].to_pylist() for name, path in paths.items()}
-
-    (tmp_path / "calm/ids").mkdir(parents=True)
-    with dying_at(NEVER) as left:
-        drive(tmp_path / "calm", "out/", [], retain=True)
-    right = {f"{n:08d}/0.parquet": [DELTAS[n]] for n in (2, 3, 4)}
-    assert kept(tmp_path / "calm") == right
-    on_disk = sorted(path.name for path in (tmp_path / "calm/retained").iterdir())
-    for moment in range(1, NEVER - left[0] + 1):
-        root, done = tmp_path / f"crash {moment}", list[int]()
-        (root / "ids").mkdir(parents=True)
-        with dying_at(moment), pytest.raises((Crash, StateError)):
-            drive(root, "out/", done, retain=True)
-        with dying_at(NEVER):
-            drive(root, "out/", done, retain=True)
-        assert kept(root) == right, moment
-        assert sorted(path.name for path in (root / "retained").iterdir()) == on_disk, moment
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_half_a_manifest_is_a_batch_that_is_not_done(tmp_path: Path, batch: int) -> None:
+    totals = drive(tmp_path / "calm", "out.csv")
+    # nothing, a letter, half, no digest (with and without the line's end), no end of the digest
+    for number, cut in enumerate((0, 1, 300, -66, -65, -2)):
+        root = tmp_path / f"{number}"
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(StateError):
+            patch.setattr(LocalFiles, "write", torn_at(batch, cut))
+            drive(root, "out.csv")
+        assert ended(root) == batch
+        latest = Store(files_at(root)).latest()
+        assert (latest and latest.batch) == (batch - 1 if batch else None)
+        assert drive(root, "out.csv") == totals
+        assert contents(root / "out.csv") == contents(tmp_path / "calm/out.csv")
+        assert remembered(root) == remembered(tmp_path / "calm")
 
 
-def test_what_a_crash_leaves_of_an_old_snapshot_goes_with_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def crash(*_: object, **__: object) -> None:
+def torn_at(batch: int, cut: int) -> Callable[..., None]:
+    """A ``write`` that dies in the middle of a batch's manifest, as one on a remote disk may."""
+    real = LocalFiles.write
+
+    def write(self: LocalFiles, name: str, content: bytes) -> None:
+        if name != f"ids/{batch:08d}.json":
+            return real(self, name, content)
+        assert len(content) > 500
+        (self.path / name).write_bytes(content[:cut])
         raise Crash
 
-    snapshots = Snapshots(tmp_path)
-    for number in range(5):
-        with monkeypatch.context() as patched, suppress(Crash):
-            snapshots.fresh(number)
-            if number == 3:
-                patched.setattr(shutil, "rmtree", crash)
-            snapshots.commit(number, {})
-        if number == 3:
-            assert sorted(path.name for path in tmp_path.iterdir())[0] == ".00000000.old"
-    assert [path.name for path in sorted(tmp_path.iterdir())] == [
-        "00000002",
-        "00000003",
-        "00000004",
-    ]
+    return write
+
+
+def test_no_cut_and_no_bit_of_a_manifest_goes_unseen(tmp_path: Path) -> None:
+    drive(tmp_path, "out.csv")
+    store, file = Store(files_at(tmp_path)), tmp_path / f"ids/{3:08d}.json"
+    whole = file.read_bytes()
+    for place in range(len(whole) - 1):  # the last is the end of the line
+        file.write_bytes(whole[:place])
+        assert store.load(3) is None, place
+        file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with suppress(CheckpointError):  # no crash does that
+            assert store.load(3) is None, place
+    file.write_bytes(whole)
+    assert store.load(3) == store.latest()
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut", "bit"])
+@pytest.mark.parametrize("batch", [0, 3])
+def test_a_harmed_manifest_of_a_batch_that_spark_has_noted_is_refused(
+    tmp_path: Path, batch: int, harm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "DELTAS", DELTAS[: batch + 1])
+    drive(tmp_path, "out/")
+    file = tmp_path / f"ids/{batch:08d}.json"
+    whole = file.read_bytes()
+    emits, data = contents(tmp_path / "out"), sorted(os.walk(tmp_path / "data"))
+    harmed = {"gone": None, "cut": whole[:-9], "bit": whole.replace(b"total", b"tota1", 1)}[harm]
+    file.unlink()
+    if harmed is not None:
+        file.write_bytes(harmed)
+    with pytest.raises(CheckpointError, match=rf"{file} was altered or is gone; restore the"):
+        drive(tmp_path, "out/")
+    # and nothing was taken away that is needed when it is put back
+    assert contents(tmp_path / "out") == emits
+    assert sorted(os.walk(tmp_path / "data")) == data
+    file.write_bytes(whole)
+    drive(tmp_path, "out/")
+
+
+def test_two_manifests_that_are_not_whole_are_no_crash(tmp_path: Path) -> None:
+    drive(tmp_path, "out/")
+    shutil.rmtree(tmp_path / "spark")
+    for number in (2, 3):
+        os.truncate(tmp_path / f"ids/{number:08d}.json", 99)
+    with pytest.raises(CheckpointError, match="was altered or is gone"):
+        drive(tmp_path, "out/")

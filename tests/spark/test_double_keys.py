@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import ids
 from tests.spark.parity import plain
-from tests.spark.streams import UTC, arrive, run
+from tests.spark.streams import UTC, always_tidy, arrive, run
 
 FRAMES = {
     "time": "RANGE INTERVAL '20' SECOND PRECEDING SLIDE INTERVAL '10' SECOND",
@@ -31,8 +31,9 @@ def _events() -> pa.Table:
 
 @pytest.mark.parametrize("frame", FRAMES)
 def test_a_double_key_has_one_spelling_in_batch_and_streams(
-    spark: SparkSession, tmp_path: Path, frame: str
+    spark: SparkSession, tmp_path: Path, frame: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    always_tidy(monkeypatch)
     table = _events()
     script = f"""SELECT SHAPLEY_ATTRIBUTE(AVG(latency), latency > 0) AS a, COUNT(*) AS c FROM events
         WINDOW w AS (PARTITION BY k ORDER BY event_time {FRAMES[frame]}) EMIT CHANGES"""

@@ -1,12 +1,8 @@
-"""Kafka in and out: against a real broker where its jars can be had, the rest without one."""
+"""Kafka in and out: topics at rest on a real broker, in the slow set, and the rest without one."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +10,12 @@ from pyspark.sql import SparkSession
 
 from ids.errors import SourceError
 from ids.source.declared import declared
+from ids.spark import session
 from ids.spark.sinks import messages
 from ids.spark.sources import MALFORMED, packages_for, read
 from ids.spark.sources.kafka import decoded, struct_of
 from ids.spark.topic import Topic, is_kafka
-from tests.spark.broker import SERVER, jars_of, running
+from tests.spark.broker import Kafka
 from tests.spark.kafka_jobs import MESSAGES, SCHEMA
 
 # 2024-01-01T00:00:00.5Z, and 2024-03-31 02:30:00 without a zone
@@ -31,25 +28,10 @@ READ = [
 ]
 
 
-def _jars(package: str) -> list[str]:
-    jars = jars_of(package)
-    if isinstance(jars, str):
-        pytest.skip(f"no jars of {package}: {jars}")
-    return jars
-
-
 @pytest.fixture(scope="module")
-def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the jobs read and wrote; the connector of another version only if one is named."""
-    connector = os.environ.get("IDS_KAFKA_CONNECTOR") or packages_for(["kafka://a/b"])[0]
-    _jars(connector)
-    jars = _jars(SERVER)
-    script = str(Path(__file__).with_name("kafka_jobs.py"))
-    with running(jars, tmp_path_factory.mktemp("kafka")) as server:
-        command = [sys.executable, script, connector, server]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
+def jobs(kafka: Kafka) -> dict[str, Any]:
+    """What was read and written."""
+    result: dict[str, Any] = kafka.run("round_trip")
     return result
 
 
@@ -63,7 +45,7 @@ def test_a_topic_is_read_as_a_batch_and_as_a_stream_alike(jobs: dict[str, Any]) 
 def test_a_result_reaches_a_topic_with_its_keys(jobs: dict[str, Any]) -> None:
     count, rows = jobs["written"]
     assert count == 2
-    assert [value["n"] for _, value in rows] == [3, 1]
+    assert sorted(value["n"] for _, value in rows) == [1, 3]
     for key, value in rows:
         assert key == {"region": value["region"]}
         assert set(value) == {"region", "emit_at", "n", "phi"}
@@ -100,6 +82,24 @@ def test_the_connector_is_of_sparks_own_version(spark: SparkSession) -> None:
     assert packages_for(["a.parquet", "b/"]) == []
     (package,) = packages_for(["a.parquet", "kafka://h/t"])
     assert package == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
+
+
+@pytest.mark.parametrize(
+    ("conf", "fetched"),
+    [
+        ({}, "g:a_2.13:1"),
+        ({"spark.jars": "/j/a_2.12-1.jar"}, "g:a_2.13:1"),
+        ({"spark.jars": "/j/b-1.jar,/j/a_2.13-2.jar"}, None),
+        ({"spark.jars.packages": "g:b:1"}, "g:b:1,g:a_2.13:1"),
+        ({"spark.jars.packages": "g:a_2.13:2,g:b:1"}, "g:a_2.13:2,g:b:1"),
+    ],
+)
+def test_a_connector_that_the_settings_give_is_not_fetched(
+    monkeypatch: pytest.MonkeyPatch, conf: dict[str, str], fetched: str | None
+) -> None:
+    monkeypatch.setattr(session, "_started", lambda settings, *_, **__: settings)
+    settings: Any = session.local_session("local[1]", packages=["g:a_2.13:1"], **conf)
+    assert settings.get("spark.jars.packages") == fetched
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 
 import ids
 from ids.errors import DataError, IdsError, ScriptError, StateError
+from ids.spark.files import files_at
 from ids.spark.streaming import Running, start
-from ids.spark.streaming.retained import keeping
-from ids.spark.streaming.retained.manifest import Manifest
-from ids.spark.streaming.snapshots import Snapshots
+from ids.spark.streaming.retained.rows import KeptRows
+from ids.spark.streaming.store import Piece, Store
 from tests.spark.streams import UTC, arrive, events, expected, run, source
 
 
@@ -53,23 +53,27 @@ def checked(running: Running, table: pa.Table, aggregate: str, predicate: str, *
     assert (found.mechanism, found.error, found.touched) == ("scan", 0.0, n)
 
 
-def kept(checkpoint: Path) -> tuple[Manifest, list[dict[str, Any]]]:
-    """The last snapshot's list of files, and what they hold of the window and after it.
+def kept(checkpoint: Path) -> tuple[KeptRows, list[Piece], list[dict[str, Any]]]:
+    """What the last manifest keeps, and what its pieces hold of the window and after it.
 
-    Whole files go, so some hold rows that have left the window, too; only those do not count.
+    Whole pieces go, so some hold rows that have left the window, too; only those do not count.
     """
-    newest = max(path for path in (checkpoint / "ids").iterdir() if path.name.isdigit())
-    manifest = Manifest.load(newest)
+    store = Store(files_at(checkpoint))
+    manifest = store.latest()
     assert manifest is not None
+    found, pieces = KeptRows.of(manifest.facts["step"]["retained"]), manifest.of("retained")
     rows: list[dict[str, Any]] = []
-    for piece in manifest.pieces:
-        part = pq.read_table(checkpoint / "retained" / piece.name, partitioning=None)
+    for piece in pieces:
+        part = pq.read_table(checkpoint / piece.name, partitioning=None)
         assert (part.num_rows, pc.max(part["ids_p"]).as_py()) == (piece.rows, piece.last)
         assert pc.min(part["ids_p"]).as_py() == piece.first
-        rows += part.rename_columns(["ids_p", *manifest.columns]).to_pylist()
-    assert manifest.expired is not None
-    assert all(piece.last > manifest.expired for piece in manifest.pieces)
-    return manifest, [row for row in rows if row["ids_p"] > manifest.expired]
+        rows += part.rename_columns(["ids_p", *found.columns]).to_pylist()
+    before = store.load(manifest.batch - 1)
+    if before is not None:
+        expired = KeptRows.of(before.facts["step"].get("retained", found.facts())).expired
+        assert all(expired is None or piece.last > expired for piece in pieces)
+    assert found.expired is not None
+    return found, pieces, [row for row in rows if row["ids_p"] > found.expired]
 
 
 def ordered(rows: list[dict[str, Any]]) -> list[str]:
@@ -143,8 +147,8 @@ def test_an_estimate_has_the_bits_of_the_query_in_process(
 
 def test_exactly_the_rows_of_the_window_or_newer_are_kept(stream: Any) -> None:
     running, table, checkpoint = stream
-    manifest, rows = kept(checkpoint)
-    assert list(manifest.columns) == table.column_names
+    found, _, rows = kept(checkpoint)
+    assert list(found.columns) == table.column_names
     assert ordered(rows) == inside_or_newer(table, running)
 
 
@@ -164,7 +168,7 @@ def test_late_and_bad_rows_and_those_of_where_are_not_kept(
     totals = running.progress().totals
     assert totals.late and totals.bad == 1
     wanted = pc.or_kleene(pc.not_equal(table["tier"], "free"), pc.greater(table["latency"], 10))
-    _, rows = kept(tmp_path / "ck")
+    _, _, rows = kept(tmp_path / "ck")
     assert ordered(rows) == inside_or_newer(table.filter(wanted), running)
     checked(running, table, "AVG(size)", "eu OR tier IS NULL", where=where)
 
@@ -191,25 +195,25 @@ def test_a_stream_that_goes_on_is_asked_about_where_it_stands(
         arrive(table.slice(until - 80, 80), tmp_path / "in", [], number)
         running = run(spark, script(), tmp_path / "in", retain=True)
         checked(running, table.slice(0, until), "AVG(latency)", "slow OR size > 0")
-    folders = [path for path in (tmp_path / "ck/retained").iterdir() if path.is_dir()]
-    assert 1 <= len(folders) <= 3
+    assert 1 <= len([*(tmp_path / "ck/data").glob("*-retained")]) <= 3
 
 
 def test_what_has_left_the_window_goes_and_small_files_come_together(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_TOGETHER", 3)
+    monkeypatch.setattr("ids.spark.streaming.store._TOGETHER", 3)
     table = events(260, 55, 130)
     arrive(table, tmp_path / "in", list(range(40, 260, 40)))
     running = run(spark, script(), tmp_path / "in", retain=True)
-    root = tmp_path / "ck/retained"
-    manifest, rows = kept(tmp_path / "ck")
+    _, pieces, rows = kept(tmp_path / "ck")
     assert ordered(rows) == inside_or_newer(table, running)
-    assert len(manifest.pieces) <= 5
-    assert any("-merged" in piece.name for piece in manifest.pieces)
-    snapshots = Snapshots(tmp_path / "ck/ids").folders()
-    named = {p.batch for folder in snapshots for p in Manifest.load(folder).pieces}  # type: ignore[union-attr]
-    assert {path.name for path in root.iterdir() if path.is_dir()} == named
+    assert len(pieces) <= 5
+    assert any("-merged" in piece.name for piece in pieces)
+    store = Store(files_at(tmp_path / "ck"))
+    manifests = [store.load(number) for number in store.manifests()]
+    named = {name for each in manifests if each is not None for name in each.named()}
+    assert len(manifests) == 3
+    assert {f"data/{path.name}" for path in (tmp_path / "ck/data").iterdir()} == named
     checked(running, table, "SUM(latency)", "tier = 'free'")
 
 
@@ -248,7 +252,7 @@ def test_retaining_begun_later_answers_once_the_window_is_whole(
     # three batches later nothing is left of what was kept
     arrive(table.slice(297), tmp_path / "in", [1, 2], 4)
     run(spark, script(), tmp_path / "in")
-    assert not [path for path in (tmp_path / "ck/retained").iterdir() if path.is_dir()]
+    assert not [*(tmp_path / "ck/data").glob("*retained*")]
 
 
 @pytest.mark.parametrize("retain", [False, True])
@@ -276,8 +280,7 @@ def test_other_columns_begin_anew(spark: SparkSession, tmp_path: Path) -> None:
     running = run(spark, script(), tmp_path / "in", retain=True)
     with pytest.raises(StateError, match="before they were kept"):
         running.attribute("SUM(size)", "eu")
-    manifest, _ = kept(tmp_path / "ck")
-    assert "size" in manifest.columns
+    assert "size" in kept(tmp_path / "ck")[0].columns
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,11 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.errors import CheckpointError, IdsError, ScriptError, SourceError, StateError
+from ids.spark.files import files_at
 from ids.spark.streaming import ask, start
-from ids.spark.streaming.retained import keeping
-from ids.spark.streaming.retained.current import steadily
-from ids.spark.streaming.retained.folder import Folder
-from ids.spark.streaming.retained.manifest import Manifest, Piece
-from ids.spark.streaming.snapshots import Snapshots
+from ids.spark.streaming.retained.current import Current, steadily
+from ids.spark.streaming.retained.rows import KeptRows
+from ids.spark.streaming.store import Manifest, Piece, Store
 from tests.spark.streams import arrive, events, run, source
 from tests.spark.test_crash_points import Crash, dying_at
 from tests.spark.test_retained import checked, inside_or_newer, kept, ordered, script
@@ -25,7 +24,7 @@ from tests.spark.test_retained import checked, inside_or_newer, kept, ordered, s
 def test_a_crash_at_any_write_leaves_the_rows_of_an_undisturbed_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_TOGETHER", 2)
+    monkeypatch.setattr("ids.spark.streaming.store._TOGETHER", 2)
     table = events(120, 61, 50)
     arrive(table, tmp_path / "in", [30, 60, 90])
     crashes = 0
@@ -37,8 +36,8 @@ def test_a_crash_at_any_write_leaves_the_rows_of_an_undisturbed_run(
             except Crash:
                 crashes += 1
     assert crashes >= 12
-    manifest, rows = kept(tmp_path / "ck")
-    assert any("-merged" in piece.name for piece in manifest.pieces)
+    _, pieces, rows = kept(tmp_path / "ck")
+    assert any("-merged" in piece.name for piece in pieces)
     assert ordered(rows) == inside_or_newer(table, wild)
     checked(wild, table, "AVG(latency)", "slow OR tier IS NULL")
 
@@ -46,7 +45,7 @@ def test_a_crash_at_any_write_leaves_the_rows_of_an_undisturbed_run(
 def test_a_stream_at_work_is_asked_while_it_writes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_TOGETHER", 2)
+    monkeypatch.setattr("ids.spark.streaming.store._TOGETHER", 2)
     table = events(200, 62, 60)
     arrive(table, tmp_path / "in", list(range(25, 200, 25)))
     at_all_instants = {
@@ -79,93 +78,101 @@ def test_a_stream_at_work_is_asked_while_it_writes(
     checked(running, table, "AVG(latency)", "slow")
 
 
-def _made(root: Path, number: int, *files: str) -> Manifest:
-    """A snapshot that names some files, which are there."""
-    pieces = []
-    for file in files:
-        path = root / "retained" / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"rows")
-        pieces.append(Piece(file, 1, 4, 1, 9))
-    manifest = Manifest({}, {}, 10, 3, None, 5, tuple(pieces))
-    snapshots = Snapshots(root / "ids")
-    manifest.save(snapshots.fresh(number))
-    snapshots.commit(number, {})
-    return manifest
+def _made(store: Store, number: int) -> None:
+    """A batch that keeps what it and the one before it wrote."""
+    store.files.make(f"data/{number:08d}-a-retained")
+    store.files.write(f"data/{number:08d}-a-retained/part-0.parquet", b"rows")
+    pieces = [Piece(f"data/{n:08d}-a-retained", 1, 4, 1, 1, 1, 9) for n in (number, number - 1)]
+    facts = {"step": {"retained": KeptRows({}, {}, 10, 3, "", spoken=5).facts()}}
+    store.commit(Manifest(number, facts, {"retained": pieces[: number + 1]}))
 
 
-def _on_disk(root: Path) -> list[str]:
-    return sorted(path.name for path in (root / "retained").iterdir() if path.is_dir())
+def _store(root: Path) -> Store:
+    store = Store(files_at(root))
+    store.files.make("ids")
+    return store
 
 
-def test_files_go_when_no_snapshot_names_them_and_nobody_reads(tmp_path: Path) -> None:
-    folder = Folder(tmp_path)
-    folder.begin("")
-    for number in range(4):
-        _made(tmp_path, number, f"{number:08d}/0.parquet")
-    (tmp_path / "retained/.00000009.tmp").mkdir()
-    with folder.reading(), folder.reading():
-        folder.sweep()
-        assert len(_on_disk(tmp_path)) == 5
-    folder.sweep()
-    assert _on_disk(tmp_path) == ["00000001", "00000002", "00000003"]
+def _on_disk(root: Path) -> list[int]:
+    return sorted(int(path.parent.name[:8]) for path in (root / "data").glob("*/part-*"))
 
 
-def test_a_reader_whose_file_is_gone_looks_again(tmp_path: Path) -> None:
-    Folder(tmp_path).begin("")
-    _made(tmp_path, 0, "00000000/0.parquet")
-    seen: list[str] = []
+def test_files_go_when_no_manifest_names_them(tmp_path: Path) -> None:
+    store = _store(tmp_path)
+    for number in range(6):
+        _made(store, number)
+        assert store.manifests() == [n for n in (number - 2, number - 1, number) if n >= 0]
+        assert _on_disk(tmp_path) == [n for n in range(number - 3, number + 1) if n >= 0]
+    again = Store(files_at(tmp_path))
+    store.files.make("data/00000006-b-retained")
+    store.files.write("data/00000006-b-retained/part-0.parquet", b"of a batch that died")
+    latest = again.begin()
+    assert latest is not None and latest.batch == 5
+    assert _on_disk(tmp_path) == [2, 3, 4, 5]
+    _made(again, 6)
+    assert _on_disk(tmp_path) == [3, 4, 5, 6]
 
-    def read(manifest: Manifest) -> str:
-        (piece,) = manifest.pieces
-        seen.append(piece.name)
+
+def test_a_reader_whose_rows_are_gone_looks_again(tmp_path: Path) -> None:
+    store = _store(tmp_path)
+    _made(store, 0)
+    seen: list[int] = []
+
+    def read(current: Current) -> int:
+        seen.append(current.pieces[0].batch)
         if len(seen) == 1:
-            (tmp_path / "retained" / piece.name).unlink()
-            _made(tmp_path, 1, "00000001/0.parquet")
+            for number in (1, 2, 3):
+                _made(store, number)
             raise SourceError("gone")
-        return piece.name
+        return seen[-1]
 
-    assert steadily(tmp_path, read) == "00000001/0.parquet"
-    assert seen == ["00000000/0.parquet", "00000001/0.parquet"]
+    assert steadily(tmp_path, read) == 3
+    assert seen == [0, 3]
 
 
 def test_a_reader_gives_up_on_what_is_lost_and_on_what_is_wrong(tmp_path: Path) -> None:
-    Folder(tmp_path).begin("")
-    _made(tmp_path, 0, "00000000/0.parquet")
-    tries = 0
+    store, tries = _store(tmp_path), 0
+    _made(store, 0)
 
-    def read(_: Manifest) -> None:
+    def read(_: Current, more: int = 0) -> None:
         nonlocal tries
+        for number in range(1 + more * tries, 1 + more * (tries + 1)):
+            _made(store, number)
         tries += 1
         raise SourceError("cannot")
 
-    with pytest.raises(SourceError):
+    with pytest.raises(SourceError, match="cannot"):
         steadily(tmp_path, read)
     assert tries == 1
-    (tmp_path / "retained/00000000/0.parquet").unlink()
-    with pytest.raises(SourceError):
-        steadily(tmp_path, read)
+    tries = 0
+    with pytest.raises(SourceError, match="cannot"):
+        steadily(tmp_path, lambda current: read(current, 3))
     assert 2 < tries < 10
 
 
 def test_harmed_rows_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     arrive(events(60, 63, 40), tmp_path / "in", [])
     run(spark, script(), tmp_path / "in", retain=True)
-    file = tmp_path / "ck/retained/00000000/0.parquet"
+    (file,) = (tmp_path / "ck/data").glob("00000000-*-retained/part-*.parquet")
     content = file.read_bytes()
-    at = content.index(b"premium") if b"premium" in content else 200
+    at = content.index(b"premium")
     flipped = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
-    for harmed in (flipped, content[: len(content) // 2], None):
+    half = content[: len(content) // 2]
+    for harmed, by_hadoop in ((flipped, True), (flipped, False), (half, False), (None, False)):
         file.unlink()
         if harmed is not None:
             file.write_bytes(harmed)
+        if not by_hadoop:  # then the checksums of Parquet's pages tell
+            file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
         with pytest.raises(IdsError) as refused:
             ask(tmp_path / "ck", "COUNT(*)", "tier = 'premium'", spark=spark)
-        assert str(file) in str(refused.value) and "\n" not in str(refused.value)
+        told = str(refused.value)
+        assert str(file.parent) in told and "\n" not in told, told
+        assert "restore the checkpoint as a whole" in told, told
 
 
 def test_what_cannot_be_asked_is_said(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="is no checkpoint; name the folder"):
+    with pytest.raises(CheckpointError, match="is no checkpoint; name the directory"):
         ask(tmp_path / "none", "AVG(latency)", "eu", spark=spark)
     arrive(events(20, 64, 5).slice(0, 2), tmp_path / "in", [])
     running = run(spark, script(slide="30"), tmp_path / "in", retain=True, lateness="5 minutes")
@@ -186,8 +193,8 @@ def test_what_cannot_be_asked_is_said(spark: SparkSession, tmp_path: Path) -> No
 def test_a_place_that_cannot_be_written_is_named(spark: SparkSession, tmp_path: Path) -> None:
     arrive(events(20, 65, 20), tmp_path / "in", [])
     (tmp_path / "ck").mkdir()
-    (tmp_path / "ck/retained").write_text("in the way")
-    with pytest.raises(CheckpointError, match=r"cannot keep rows in .*retained"):
+    (tmp_path / "ck/data").write_text("in the way")
+    with pytest.raises(CheckpointError, match=r"cannot write checkpoint .*/ck/data/0.*: Not a dir"):
         run(spark, script(), tmp_path / "in", retain=True)
-    (tmp_path / "ck/retained").unlink()
+    (tmp_path / "ck/data").unlink()
     run(spark, script(), tmp_path / "in", retain=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from pyspark.sql import SparkSession
 
 from ids import sink
 from ids.errors import DataError, SourceError
+from ids.sink.files import faults_named
+from ids.sink.target import resolve
+from ids.sink.writing import opened
 from ids.spark import sinks
 
 SCHEMA = pa.schema(
@@ -49,6 +53,12 @@ def table_of(given_rows: list[Any]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
+def written_to(target: str, batches: Iterable[pa.RecordBatch]) -> int:
+    place = resolve(target)
+    with faults_named(target), opened(place) as stream:
+        return sinks.write_batches(batches, SCHEMA, stream, place.format)
+
+
 def leftovers(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
@@ -70,7 +80,7 @@ def test_batches_become_the_very_bytes_of_the_whole_table(
         start += size
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sinks, "_GROUP", 7)
-        written = sinks.write_batches(batches, SCHEMA, folder / f"a.{suffix}")
+        written = written_to(f"{folder}/a.{suffix}", batches)
     assert written == sink.write(table, folder / f"b.{suffix}") == table.num_rows
     ours, theirs = folder / f"a.{suffix}", folder / f"b.{suffix}"
     if suffix == "parquet":  # the row groups differ
@@ -98,9 +108,14 @@ def test_a_dataframe_is_written_as_the_table_it_is(
     assert leftovers(folder) == sorted(name.rstrip("/") for name in names)
     ours, theirs = (folder / name for name in names)
     if suffix == "/":
-        assert leftovers(ours) == leftovers(theirs)
-        ours, theirs = ours / "part-00000.parquet", theirs / "part-00000.parquet"
-    if suffix in ("/", "parquet"):
+        done, *parts = leftovers(ours)
+        assert done == "_SUCCESS"
+        assert parts == [f"part-{number:05d}.parquet" for number in range(len(parts))]
+        whole = pa.concat_tables([pq.read_table(ours / part) for part in parts])
+        assert whole.equals(pq.read_table(theirs))
+        ours, theirs = ours / parts[0], theirs / "part-00000.parquet"
+        assert pq.read_schema(ours).equals(pq.read_schema(theirs))
+    elif suffix == "parquet":
         assert pq.read_table(ours).equals(pq.read_table(theirs))
         assert pq.read_schema(ours).equals(pq.read_schema(theirs))
     else:
@@ -153,7 +168,7 @@ def test_a_disk_that_fills_up_is_one_line_and_leaves_nothing(tmp_path: Path, tar
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with pytest.raises(SourceError, match=r"cannot write .*No space left on device"):
-        sinks.write_batches(batches(), SCHEMA, f"{tmp_path}/{target}")
+        written_to(f"{tmp_path}/{target}", batches())
     assert leftovers(tmp_path) == []
 
 

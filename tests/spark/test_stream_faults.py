@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import product
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -73,8 +72,8 @@ def test_parts_and_files_hold_the_emits(spark: SparkSession, tmp_path: Path) -> 
     for wrong, fact in (("o.parquet", "give a directory"), ("none/o.csv", "no such directory")):
         with pytest.raises(SourceError, match=fact):
             run(spark, PAPER, tmp_path / "in", output=tmp_path / wrong, checkpoint=tmp_path / "ck3")
-    for taken in ("out/", "o.csv"):
-        with pytest.raises(SourceError, match="already"):
+    for taken, fact in (("out/", "already"), ("o.csv", "already"), ("o.csv/", "o.csv is a file;")):
+        with pytest.raises(SourceError, match=fact):
             run(
                 spark,
                 PAPER,
@@ -87,50 +86,78 @@ def test_parts_and_files_hold_the_emits(spark: SparkSession, tmp_path: Path) -> 
 def test_a_checkpoint_serves_its_own_stream_only(spark: SparkSession, tmp_path: Path) -> None:
     arrive(events(60, 23), tmp_path / "in", [30])
     run(spark, PAPER, tmp_path / "in")
-    others = {
-        "script": PAPER.replace("premium", "free"),
-        "window": PAPER.replace("'30'", "'60'"),
-    }
-    for what, script in others.items():
-        with pytest.raises(CheckpointError, match=f"another {what}; give a new checkpoint"):
-            run(spark, script, tmp_path / "in")
+    with pytest.raises(CheckpointError, match="another window; give a new checkpoint"):
+        run(spark, PAPER.replace("'30'", "'60'"), tmp_path / "in")
+    with pytest.raises(CheckpointError, match=r"'a' .* 'free'\); give it another alias"):
+        run(spark, PAPER.replace("premium", "free"), tmp_path / "in")
     with pytest.raises(CheckpointError, match="another output"):
         run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")
     changed = events(60, 23)
     changed = changed.set_column(3, "latency", changed["size"])
     arrive(changed, tmp_path / "other", [])
-    with pytest.raises(CheckpointError, match="another schema"):
+    with pytest.raises(CheckpointError, match="'latency' is double, not bigint; give a new"):
         run(spark, PAPER, tmp_path / "other", checkpoint=tmp_path / "ck")
 
 
-def test_a_harmed_snapshot_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    arrive(events(30, 24), tmp_path / "in", [])
+def _harmed(path: Path, harm: str) -> None:
+    """A file with one bit changed (unknown to Hadoop's own checksums or not), cut, or gone."""
+    content = path.read_bytes()
+    if harm == "bit, no .crc":
+        path.with_name(f".{path.name}.crc").unlink()
+    path.unlink()
+    if harm == "half":
+        path.write_bytes(content[: len(content) // 2])
+    elif harm.startswith("bit"):
+        # in the first page's data, or in the middle of a manifest
+        at = 60 if content.startswith(b"PAR1") else len(content) // 2
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+
+
+def test_harmed_pieces_and_manifests_are_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ids.spark.streaming.time_step._MANY", 1)  # windows are written down
+    arrive(events(60, 24), tmp_path / "in", [50])
+    (tmp_path / "in/f001.parquet").rename(tmp_path / "next")
     run(spark, PAPER, tmp_path / "in", checkpoint=tmp_path / "whole")
-    for file, harm in product(("panes.arrow", "ids-snapshot"), ("bit", "half", "gone")):
-        shutil.copytree(tmp_path / "whole", tmp_path / "ck", dirs_exist_ok=True)
-        path = tmp_path / "ck" / "ids" / "00000000" / file
-        content = path.read_bytes()
-        if harm == "gone":
-            path.unlink()
-        elif harm == "half":
-            path.write_bytes(content[: len(content) // 2])
-        else:
-            at = len(content) // 2
-            path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-        with pytest.raises(CheckpointError, match=r"altered|truncated|cannot read"):
-            run(spark, PAPER, tmp_path / "in")
+    (tmp_path / "next").rename(tmp_path / "in/f001.parquet")
+    for kind, harm in (
+        *(("panes", harm) for harm in ("bit", "bit, no .crc", "half", "gone")),
+        *(("windows", harm) for harm in ("bit, no .crc", "gone")),
+        *(("manifest", harm) for harm in ("bit", "half", "gone")),
+    ):
+        shutil.copytree(tmp_path / "whole", tmp_path / "ck")
+        pattern = "ids/*.json" if kind == "manifest" else f"data/*-{kind}/part-*"
+        path, *_ = (tmp_path / "ck").glob(pattern)
+        _harmed(path, harm)
+        with pytest.raises(IdsError) as refused:
+            run(spark, PAPER, tmp_path / "in", output=None)
+        told = str(refused.value)
+        assert str(path if kind == "manifest" else path.parent) in told, (kind, harm, told)
+        assert "restore the checkpoint as a whole" in told and "\n" not in told, (kind, harm, told)
+        shutil.rmtree(tmp_path / "ck")
 
 
 def test_a_torn_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     arrive(events(60, 25), tmp_path / "in", [30])
+    (tmp_path / "in/f001.parquet").rename(tmp_path / "next")
+    run(spark, PAPER, tmp_path / "in")
+    shutil.copytree(tmp_path / "ck/spark", tmp_path / "older")
+    (tmp_path / "next").rename(tmp_path / "in/f001.parquet")
+    run(spark, PAPER, tmp_path / "in")
+    arrive(events(60, 25), tmp_path / "in", [20], 2)
     run(spark, PAPER, tmp_path / "in")
     shutil.copytree(tmp_path / "ck", tmp_path / "half")
-    shutil.rmtree(tmp_path / "half" / "spark")
+    shutil.rmtree(tmp_path / "half/spark")
     with pytest.raises(CheckpointError, match="lost Spark's part"):
         run(spark, PAPER, tmp_path / "in", checkpoint=tmp_path / "half")
-    shutil.rmtree(tmp_path / "ck" / "ids" / "00000001")
-    arrive(events(60, 25), tmp_path / "in", [20, 40], 2)
-    with pytest.raises(CheckpointError, match="torn"):
+    shutil.copytree(tmp_path / "older", tmp_path / "half/spark")
+    with pytest.raises(
+        CheckpointError, match=r"torn: Spark goes on with batch 1, .* manifest is 3"
+    ):
+        run(spark, PAPER, tmp_path / "in", checkpoint=tmp_path / "half")
+    (tmp_path / "ck/ids/00000003.json").unlink()
+    with pytest.raises(CheckpointError, match=r"00000003.json was altered or is gone; restore"):
         run(spark, PAPER, tmp_path / "in")
 
 

@@ -1,120 +1,219 @@
-"""Panes, windows over them and parts that grow, on the driver, against slow and obvious twins."""
+"""Windows over panes in the workers, and parts that grow, against slow and obvious twins."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ids.errors import StateError
 from ids.exact import Parts, split
 from ids.language import parse
+from ids.model.scale import MAX_ROWS
 from ids.model.table import Kind
 from ids.plan import Registry, SelectPlan, plan_select
-from ids.spark.panes import Layout
-from ids.spark.streaming.pane_table import Panes
-from ids.spark.streaming.standing import instants, standing
-from ids.spark.streaming.widening import farther, resized, widened
+from ids.spark.panes import COUNT, Layout
+from ids.spark.streaming.pane_windows import AT, PaneWindows, Span
+from ids.spark.streaming.widening import farther, relaid, widened
 
-_KEYS = st.one_of(st.none(), st.sampled_from(["", "a", "b", "é"]))
-_NUMBERS = st.one_of(st.none(), st.sampled_from([0.0, -1.5, 2.0, float("nan"), float("inf")]))
+KEYS = ("ids_k0", "ids_k1")
+
+_TEXTS = st.one_of(st.none(), st.sampled_from(["", "a", "b", "é"]))
+_NUMBERS = st.one_of(
+    st.none(), st.sampled_from([0.0, -1.5, 2.0, float("nan"), float("inf"), float("-inf")])
+)
+# a key, a pane, a value, and the batch that brings the row if its pane is still open then
 _ROWS = st.lists(
-    st.tuples(_KEYS, _NUMBERS, st.integers(-6, 9), st.integers(1, 5), st.integers(-9, 9)),
+    st.tuples(
+        st.tuples(_TEXTS, _NUMBERS),
+        st.integers(-6, 9),
+        st.one_of(st.none(), st.integers(-9, 9)),
+        st.integers(0, 5),
+    ),
     max_size=25,
 )
 
-
-def _panes(rows: list[tuple]) -> Panes:
-    texts, numbers, pane, count, total = zip(*rows, strict=True) if rows else ([],) * 5
-    return Panes(
-        [pa.array(texts, pa.string()), pa.array(numbers, pa.float64(), from_pandas=False)],
-        np.array(pane, np.int64),
-        np.array([count, total], np.int64),
-    )
+Row = tuple[tuple[str | None, float | None], int, int | None, int]
 
 
-def _name(text: str | None, number: float | None) -> tuple:
-    """A key that sorts as Spark sorts: NULL first, NaN last."""
-    nan = number is not None and number != number
-    shown = 0.0 if number is None or nan else number
-    return (text is not None, text or "", number is not None, nan, shown)
-
-
-def _listed(panes: Panes) -> list[tuple]:
-    keys = zip(*(column.to_pylist() for column in panes.keys), strict=True)
-    return [
-        (_name(*key), pane, *sums)
-        for key, pane, sums in zip(keys, panes.pane.tolist(), panes.sums.T.tolist(), strict=True)
-    ]
-
-
-def _recounted(rows: list[tuple]) -> list[tuple]:
-    counts: Counter = Counter()
-    totals: Counter = Counter()
-    for text, number, pane, count, total in rows:
-        counts[_name(text, number), pane] += count
-        totals[_name(text, number), pane] += total
-    return [(*place, counts[place], totals[place]) for place in sorted(counts)]
-
-
-@given(_ROWS, st.integers(0, 25))
-def test_panes_of_any_two_batches_add_up_to_those_of_all_rows(rows: list[tuple], cut: int) -> None:
-    none = _panes([])
-    before = none.merged(_panes(rows[:cut]))
-    assert _listed(before.merged(_panes(rows[cut:]))) == _recounted(rows)
-
-
-@given(_ROWS, st.integers(1, 4), st.integers(-8, 8), st.integers(0, 12))
-def test_windows_stand_at_the_instants_at_which_they_hold_a_pane(
-    rows: list[tuple], width: int, first: int, many: int
-) -> None:
-    last = first + many
-    panes = _panes([]).merged(_panes(rows))
-    windows = standing(panes, width, first - 1, last)
-    spoken = instants(windows, first, last)
-    names = [row[0] for row in _listed(panes)]
-    got = [
-        (instant, names[windows.row[w]], *windows.sums[:, w].tolist())
-        for w, instant in zip(spoken.window, spoken.instant.tolist(), strict=True)
-    ]
-    want = []
-    for instant in range(first, last + 1):
-        for name in sorted(set(names)):
-            held = [
-                r for r in _recounted(rows) if r[0] == name and instant - width < r[1] <= instant
-            ]
-            if held:
-                want.append((instant, name, sum(r[2] for r in held), sum(r[3] for r in held)))
-    assert got == want
-
-
-@given(_ROWS, st.integers(1, 4), st.integers(-8, 8))
-def test_the_window_before_is_the_one_that_stood_one_slide_before(
-    rows: list[tuple], width: int, first: int
-) -> None:
-    panes = _panes([]).merged(_panes(rows))
-    windows = standing(panes, width, first - 1, first + 12)
-    spoken = instants(windows, first, first + 12)
-    at = {
-        (windows.key[w], i): windows.sums[1, w]
-        for w, i in zip(*instants(windows, first - 1, first + 12)[:2], strict=True)
-    }
-    for w, instant, opens in zip(*spoken, strict=True):
-        before = windows.before[w] if opens else w
-        want = at.get((windows.key[w], instant - 1))
-        assert (None if before < 0 else windows.sums[1, before]) == want
-
-
-def _plan(aggregate: str) -> SelectPlan:
+def plan_of(items: str) -> SelectPlan:
     (select,) = parse(
-        f"SELECT SHAPLEY_ATTRIBUTE({aggregate}(x), x > 0) AS a FROM t WINDOW w AS (ORDER BY t "
+        f"SELECT {items} FROM t WINDOW w AS (PARTITION BY k, l ORDER BY t "
         "RANGE INTERVAL '1' SECOND PRECEDING SLIDE INTERVAL '1' SECOND) EMIT CHANGES",
-        ("SUM", "VAR_POP"),
+        ("SUM", "COUNT", "VAR_POP"),
     )
-    return plan_select(select, {"x": Kind.NUMBER, "t": Kind.TIME}, Registry())  # type: ignore[arg-type]
+    kinds = {"x": Kind.NUMBER, "t": Kind.TIME, "k": Kind.TEXT, "l": Kind.NUMBER}
+    return plan_select(select, kinds, Registry())  # type: ignore[arg-type]
+
+
+PLAN = plan_of(
+    "SHAPLEY_ATTRIBUTE(SUM(x), x > 0) AS a, SHAPLEY_DELTA(SUM(x), x > 0) AS d, SUM(x) AS s, "
+    "COUNT(*) AS c"
+)
+LAYOUT = Layout.of(PLAN, [Parts.fit(16.0, 1.0, degree) for degree in PLAN.degrees])
+
+
+def ranked(key: tuple[str | None, float | None]) -> tuple[object, ...]:
+    """A key that sorts as Spark sorts: NULL first, NaN last."""
+    text, number = key
+    nan = number is not None and number != number
+    return (text is not None, text or "", number is not None, nan, 0.0 if nan else number or 0.0)
+
+
+def summed(plan: SelectPlan, layout: Layout, values: Sequence[float | None]) -> dict[str, int]:
+    """The sums of some rows, each with its x."""
+    found = dict.fromkeys(layout.sums, 0) | {COUNT: len(values)}
+    for number, (measure, parts) in enumerate(zip(plan.measures, layout.parts, strict=True)):
+        for value in values:
+            if measure is not None and value is None:
+                continue
+            first, second = split(np.array(value), parts) if parts.levels else ((), ())
+            for item in layout.items(number):
+                if item.predicate is None or (value is not None and value > 0):
+                    row = [1, *map(int, first), *map(int, second)]
+                    for name, part in zip(item.columns(parts), row, strict=True):
+                        found[name] += part
+    return found
+
+
+class Sums:
+    """Rows for ``PaneWindows``."""
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, Any]] = []
+
+    def add(self, rows: Iterable[Row], at: int | None = None) -> None:
+        """The sums of each key's rows of a pane; under the number ``at``, of all its rows."""
+        grouped: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for row in rows:
+            grouped[ranked(row[0]), row[1] if at is None else at].append(row)
+        for (_, place), some in grouped.items():
+            sums = summed(PLAN, LAYOUT, [row[2] for row in some])
+            self._rows.append(dict(zip(KEYS, some[0][0], strict=True)) | {AT: place} | sums)
+
+    def table(self, seed: int) -> pa.Table:
+        """In any order."""
+        longs = [(name, pa.int64()) for name in (AT, *LAYOUT.sums)]
+        schema = pa.schema([(KEYS[0], pa.string()), (KEYS[1], pa.float64()), *longs])
+        order = np.random.default_rng(seed).permutation(len(self._rows))
+        rows = [self._rows[place] for place in order]
+        columns = {
+            name: pa.array([row[name] for row in rows], schema.field(name).type, from_pandas=False)
+            for name in schema.names
+        }
+        return pa.table(columns, schema=schema)
+
+
+def emitted(table: pa.Table, span: Span, since: int, reach: int = 0) -> list[tuple[Any, ...]]:
+    work = PaneWindows(PLAN, LAYOUT, KEYS, span, since, reach)
+    return listed(work.emits(table)) if table.num_rows else []
+
+
+def listed(emits: pa.Table) -> list[tuple[Any, ...]]:
+    keys = zip(*(emits.column(name).to_pylist() for name in KEYS), strict=True)
+    rest = emits.drop_columns([*KEYS])
+    assert rest.column_names == ["ids_i", COUNT, "a", "d", "s", "c"]
+    rows = zip(*(column.to_pylist() for column in rest.columns), strict=True)
+    return [(ranked(key), *row) for key, row in zip(keys, rows, strict=True)]
+
+
+def recounted(rows: Sequence[Row], width: int, since: int, until: int) -> list[tuple[Any, ...]]:
+    """The emits, each from the rows of its window and of the one before: slow and obvious."""
+
+    def inside(key: object, instant: int) -> list[int | None]:
+        return [x for k, p, x, _ in rows if ranked(k) == key and instant - width < p <= instant]
+
+    def positive(values: list[int | None]) -> int:
+        return sum(x for x in values if x is not None and x > 0)
+
+    found = []
+    for instant in range(since + 1, until + 1):
+        for key in sorted({ranked(row[0]) for row in rows}):
+            now, before = inside(key, instant), inside(key, instant - 1)
+            if now:
+                known = [x for x in now if x is not None]
+                a = positive(now)
+                total = sum(known) if known else None
+                found.append((key, instant, len(now), a, a - positive(before), total, len(now)))
+    return found
+
+
+@given(_ROWS, st.integers(1, 4), st.integers(-8, 8), st.integers(0, 12), st.integers(0, 9))
+def test_windows_of_panes_alone_are_those_recounted(
+    rows: list[Row], width: int, since: int, many: int, seed: int
+) -> None:
+    span, sums = Span(since - width, since + many, width), Sums()
+    sums.add([row for row in rows if span.start < row[1] <= span.until])
+    found = emitted(sums.table(seed), span, since)
+    assert found == recounted(rows, width, since, span.until)
+
+
+@given(
+    _ROWS,
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=5),
+    st.integers(0, 9),
+)
+def test_any_batches_with_or_without_windows_that_stand_speak_as_one(
+    rows: list[Row], width: int, steps: list[tuple[int, bool]], seed: int
+) -> None:
+    """A row comes while its pane is open; after a batch the windows may be written down."""
+    instants = np.cumsum([-7, *(step for step, _ in steps)]).tolist()
+    closing = [next((n for n, t in enumerate(instants[1:]) if row[1] <= t), 9) for row in rows]
+    held, standing, stands = list[Row](), list[Row](), None
+    found = []
+    for number, (since, until) in enumerate(pairwise(instants)):
+        held += [r for r, last in zip(rows, closing, strict=True) if min(r[3], last) == number]
+        span, sums = Span(since - width if stands is None else stands, until, width), Sums()
+        oldest = span.start if stands is None else span.oldest
+        sums.add([row for row in held if oldest < row[1] <= until])
+        sums.add(standing, span.oldest)
+        found += emitted(sums.table(seed), span, since)
+        if steps[number][1]:
+            standing, stands = [r for r in held if until - width < r[1] <= until], until
+        oldest = (until if stands is None else stands) - width
+        held = [row for row in held if row[1] > oldest]
+    assert found == recounted(rows, width, instants[0], instants[-1])
+
+
+@given(_ROWS, st.integers(1, 4), st.integers(0, 2), st.integers(0, 40))
+def test_instants_before_are_answered_and_arrow_batches_do_not_matter(
+    rows: list[Row], width: int, reach: int, cut: int
+) -> None:
+    span, sums = Span(-7, 6, width), Sums()
+    sums.add(rows)
+    table = sums.table(cut)
+    found = emitted(table, span, 0, reach)
+    wanted = recounted(rows, width, -reach, 6)
+    changing = 4
+    assert [e[:changing] + e[changing + 1 :] for e in found] == [
+        e[:changing] + e[changing + 1 :] for e in wanted
+    ]
+    assert [e for e in found if e[1] > 0] == [e for e in wanted if e[1] > 0]
+    work = PaneWindows(PLAN, LAYOUT, KEYS, span, 0, reach)
+    parts = [*table[:cut].to_batches(), *table[:0].to_batches(), *table[cut:].to_batches()]
+    assert [e for batch in work(iter(parts)) for e in listed(pa.table(batch))] == found
+
+
+def test_a_window_of_too_many_rows_is_refused() -> None:
+    span, sums = Span(1, 3, 1), Sums()
+    sums.add([(("a", 1.0), 3, 1, 0)])
+    table = sums.table(0)
+    for rows in (MAX_ROWS, MAX_ROWS + 1):
+        wide = table.set_column(table.column_names.index(COUNT), COUNT, pa.array([rows]))
+        if rows == MAX_ROWS:
+            assert [emit[2] for emit in emitted(wide, span, 2)] == [MAX_ROWS]
+        else:
+            with pytest.raises(StateError, match=r"more than the .* that are summed exactly"):
+                emitted(wide, span, 2)
 
 
 _MAGNITUDES = st.builds(
@@ -127,46 +226,34 @@ _MAGNITUDES = st.builds(
 @given(st.lists(st.lists(_MAGNITUDES, max_size=4), min_size=1, max_size=6), st.booleans())
 def test_parts_that_grow_hold_what_they_held(batches: list[list[float]], squares: bool) -> None:
     """Summed batch by batch under the parts of the day, or all at once under the last ones."""
-    plan = _plan("VAR_POP" if squares else "SUM")
+    plan = plan_of(f"SHAPLEY_ATTRIBUTE({'VAR_POP' if squares else 'SUM'}(x), x > 0) AS a")
     degree = plan.degrees[0]
     reach, parts = None, Parts.fit(0.0, 0.0, degree)
     layout = Layout.of(plan, [parts])
-    sums = np.zeros((len(layout.sums), 1), np.int64)
+    sums = dict.fromkeys(layout.sums, 0)
     for values in batches:
         found = [abs(v) for v in values if v]
         further = farther(reach, (max(found), min(found)) if found else None)
         if further is not None and further != reach:
             parts = widened(parts, reach, further, degree)
             wider = Layout.of(plan, [parts])
-            sums, layout, reach = resized(sums, layout, wider), wider, further
-        sums = sums + _summed(plan, layout, values)
+            moved = relaid(layout, wider)
+            sums = {name: sums[moved[name]] if name in moved else 0 for name in wider.sums}
+            layout, reach = wider, further
+        sums = {name: sums[name] + more for name, more in summed(plan, layout, values).items()}
     every = [value for batch in batches for value in batch]
-    assert _numbers(layout, sums) == _numbers(layout, _summed(plan, layout, every))
+    assert _numbers(layout, sums) == _numbers(layout, summed(plan, layout, every))
     for value in every:
         first, _ = split(np.array(value), parts)
         held = sum(int(a) * 2 ** (28 * (parts.levels - 1 - k)) for k, a in enumerate(first))
         assert Fraction(held) * Fraction(2) ** (parts.exponent - 28 * parts.levels) == value
 
 
-def _numbers(layout: Layout, sums: np.ndarray) -> list[int]:
+def _numbers(layout: Layout, sums: dict[str, int]) -> list[int]:
     """The counts and sums that the limbs stand for; the same number has limbs of many kinds."""
-    rows = dict(zip(layout.sums, sums[:, 0].tolist(), strict=True))
-    parts, found = layout.parts[0], [rows["ids_n"]]
+    parts, found = layout.parts[0], [sums[COUNT]]
     for item in layout.items(0):
-        found.append(rows[item.count])
+        found.append(sums[item.count])
         for limbs, name in ((parts.levels, item.first), (parts.squares, item.second)):
-            found.append(sum(rows[name(k)] * 2 ** (28 * (limbs - 1 - k)) for k in range(limbs)))
+            found.append(sum(sums[name(k)] * 2 ** (28 * (limbs - 1 - k)) for k in range(limbs)))
     return found
-
-
-def _summed(plan: SelectPlan, layout: Layout, values: list[float]) -> np.ndarray:
-    found = dict.fromkeys(layout.sums, 0)
-    for value in values:
-        first, second = split(np.array(value), layout.parts[0])
-        for item in layout.items(0):
-            if item.predicate is None or value > 0:
-                row = [1, *map(int, first), *map(int, second)]
-                for name, part in zip(item.columns(layout.parts[0]), row, strict=True):
-                    found[name] += part
-    found["ids_n"] = len(values)
-    return np.array([[found[name]] for name in layout.sums])

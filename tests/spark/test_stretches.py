@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 from ids.engine.script import sql
 from ids.model.scale import Scale
 from ids.model.table import Kind
-from ids.model.window import CountWindow
 from ids.plan import Schema, SelectPlan, planned
-from ids.spark.replaying import TASK, Bounds, Replay, Standing
-from ids.spark.stretches import cut, halo_of, last_alone, stairs
+from ids.spark.ranking import Division, Heavy
+from ids.spark.replaying import OLD, RANK, TASK, Bounds, Replay, Standing
+from ids.spark.streaming.tailing import Tailing
+from ids.spark.stretches import cut, end_of, last_alone, stairs
 from ids.spark.words import atoms_of, word
 from ids.state.scaling import fit_column
 
@@ -34,6 +36,21 @@ def test_parts_own_every_bucket_once_and_reach_back_far_enough(
         assert part.halo == counts[part.first : part.start].sum()
         assert part.halo >= halo or part.base == 0
         assert part.halo - counts[part.first] < halo or part.first == part.start
+
+
+@given(counts, st.integers(1, 40), st.integers(1, 25), st.data())
+def test_parts_own_every_row_that_is_not_old_once(
+    counts: Any, target: int, halo: int, data: st.DataObject
+) -> None:
+    total = int(counts.sum())
+    old = data.draw(st.integers(0, total))
+    parts = cut(counts, target, halo, old)
+    answered: list[int] = []
+    for part in parts:
+        begin = max(part.base + part.halo, old)
+        assert begin - part.base >= halo or part.base == 0
+        answered += range(begin, int(counts[: part.stop].sum()))
+    assert answered == list(range(old, total))
 
 
 @given(counts, st.integers(1, 40), st.integers(1, 25), st.integers(0, 5))
@@ -93,12 +110,82 @@ def test_tasks_together_give_the_emits_of_the_whole_key(
     rows: int, size: int, slide: int, target: int, seed: int, final: bool
 ) -> None:
     table = _table(rows, seed)
-    emit = "FINAL" if final else "CHANGES"
-    window = f"ORDER BY at ROWS {size} PRECEDING SLIDE {slide} ROWS"
-    query = f"SELECT {ITEMS} FROM t WINDOW w AS ({window}) EMIT {emit};"
+    query = _query(size, slide, "FINAL" if final else "CHANGES")
     plan = _plan(query)
-    found = pa.concat_tables(_answered(plan, table, target))
-    expected = sql(query, t=table)
+    counts, halo = np.bincount(table["at"].to_numpy()), size + slide
+    parts = last_alone(counts, slide, halo) if final else cut(counts, target, halo)
+    replay = _replay(plan, table, tuple(Bounds(part.base, part.halo) for part in parts))
+    given = _given(plan, table)
+    empty = replay.emitted(given, _whole(rows)).slice(0, 0)
+    _same(sql(query, t=table), pa.concat_tables([empty, *_worked(replay, given, parts)]))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    cuts=st.lists(st.integers(0, 40), max_size=4),
+    size=st.integers(1, 12),
+    slide=st.integers(1, 15),
+    target=st.integers(1, 20),
+    heavy=st.booleans(),
+    seed=st.integers(0, 2**16),
+)
+def test_rows_that_come_in_batches_are_answered_after_the_tail_of_those_before(
+    cuts: list[int], size: int, slide: int, target: int, heavy: bool, seed: int
+) -> None:
+    table = _table(40, seed)
+    query = _query(size, slide)
+    plan = _plan(query)
+    rows = _given(plan, table).append_column(RANK, pa.nulls(40, pa.int64()))
+    reach, at = size + slide, rows["at"].to_numpy()
+    found = [_replay(plan, table, (None,)).emitted(rows, _whole(40)).slice(0, 0)]
+    tail = rows.slice(0, 0)
+    for low, high in pairwise([0, *sorted(cuts), 40]):
+        new = rows.filter(pa.array((at >= low) & (at < high)))
+        given = pa.concat_tables([tail, new])
+        given = given.append_column(OLD, pa.array(np.arange(given.num_rows) < tail.num_rows))
+        if not new.num_rows:
+            continue
+        keys: tuple[Heavy, ...] = ()
+        if heavy:
+            base = given[RANK][0].as_py() or 0
+            counts = np.bincount(given["at"].to_numpy(), minlength=40)
+            keys = (Heavy((), given.num_rows, tail.num_rows, base, counts),)
+        division = Division(plan, (), keys, 0 if heavy else given.num_rows, target)
+        ranked = division.emits()
+        parts = cut(counts, target, reach, tail.num_rows) if heavy else [None]
+        found += _worked(_replay(plan, table, ranked.bounds), given, parts)
+        ends = division.tails(given.num_rows)
+        last = Tailing((), tuple(rows.column_names), ends.bounds, reach, sampled=False)
+        (tail,) = _worked(last, given, [end_of(counts, reach)] if heavy else [None])
+        known = rows.filter(pa.array(at < high)).slice(max(0, int((at < high).sum()) - reach))
+        assert tail.drop_columns(RANK).equals(known.drop_columns(RANK))
+        assert tail[RANK].to_pylist() == list(range(int((at < high).sum())))[-reach:]
+    _same(sql(query, t=table), pa.concat_tables(found))
+
+
+def _whole(rows: int) -> Standing:
+    return Standing(np.array([0, rows]), np.zeros(1, np.int64), np.zeros(1, np.int64))
+
+
+def _worked(work: Any, rows: pa.Table, parts: list[Any]) -> list[pa.Table]:
+    """One task after another, as Spark would run them."""
+    found: list[pa.Table] = []
+    at = rows["at"].to_numpy()
+    for number, part in enumerate(parts):
+        inside = at >= 0 if part is None else (at >= part.first) & (at < part.stop)
+        own = rows.filter(pa.array(inside))
+        if own.num_rows:
+            tasked = own.append_column(TASK, pa.array(np.full(own.num_rows, number)))
+            found += map(_tabled, work(iter(tasked.to_batches())))
+    return found
+
+
+def _query(size: int, slide: int, emit: str = "CHANGES") -> str:
+    window = f"ORDER BY at ROWS {size} PRECEDING SLIDE {slide} ROWS"
+    return f"SELECT {ITEMS} FROM t WINDOW w AS ({window}) EMIT {emit};"
+
+
+def _same(expected: pa.Table, found: pa.Table) -> None:
     for name in expected.column_names[1:]:
         ours = "ids_n" if name == "n" else name
         assert found[ours].to_pylist() == expected[name].to_pylist(), name
@@ -125,19 +212,16 @@ def _plan(query: str) -> SelectPlan:
     return plan
 
 
-def _answered(plan: SelectPlan, table: pa.Table, target: int) -> list[pa.Table]:
-    """One task after another, as Spark would run them."""
-    assert isinstance(plan.window, CountWindow)
-    at = table["at"].to_numpy()
-    counts = np.bincount(at)
-    halo = halo_of(plan.window)
-    slide = plan.window.slide
-    parts = last_alone(counts, slide, halo) if plan.final else cut(counts, target, halo)
+def _given(plan: SelectPlan, table: pa.Table) -> pa.Table:
+    """Rows with the truths of predicates."""
     p, q = (table[name].to_numpy() for name in ("p", "q"))
     truths = {"p": p, "q": q, "p AND q": p & q}
     asked = {i.predicate: truths[i.asked] for i in plan.items if i.predicate is not None}
     bits = sum(held.astype(np.int64) << k for k, held in asked.items() if k is not None)
-    rows = table.append_column(word(0), pa.array(bits))
+    return table.append_column(word(0), pa.array(bits))
+
+
+def _replay(plan: SelectPlan, table: pa.Table, tasks: tuple[Bounds | None, ...]) -> Replay:
     values = table["x"].fill_null(0.0).to_numpy()
     sizes = np.abs(values[values != 0])
     largest, smallest = sizes.max(initial=0.0), sizes.min(initial=np.inf)
@@ -145,23 +229,9 @@ def _answered(plan: SelectPlan, table: pa.Table, target: int) -> list[pa.Table]:
         fit_column(values, largest, smallest if len(sizes) else 0.0, degree) if degree else None
         for degree in plan.degrees
     ]
-    replay = Replay(
-        plan,
-        (),
-        ("at",),
-        tuple(None if m is None else "x" for m in plan.measures),
-        tuple(scale or Scale(0, 0, 0) for scale in scales),
-        tuple(Bounds(part.base, part.halo) for part in parts),
-    )
-    nothing = np.zeros(1, np.int64)
-    empty = replay.emitted(rows, Standing(np.array([0, len(at)]), nothing, nothing))
-    found = [empty.slice(0, 0)]
-    for number, part in enumerate(parts):
-        own = rows.filter(pa.array((at >= part.first) & (at < part.stop)))
-        if own.num_rows:
-            tasked = own.append_column(TASK, pa.array(np.full(own.num_rows, number)))
-            found.extend(map(_tabled, replay(iter(tasked.to_batches()))))
-    return found
+    measures = tuple(None if m is None else "x" for m in plan.measures)
+    known = tuple(scale or Scale(0, 0, 0) for scale in scales)
+    return Replay(plan, (), ("at",), measures, known, tasks)
 
 
 def _tabled(batch: pa.RecordBatch) -> pa.Table:

@@ -18,7 +18,8 @@ from ids.plan import Schema, planned
 from ids.predicates.truth import truth
 from ids.source import open_table
 from ids.spark.expressions import compiled
-from ids.spark.preflight import schema_at, source_schema
+from ids.spark.location import source_schema
+from ids.spark.preflight import schema_at
 from ids.spark.script import opened, run_script
 from tests.spark.parity import plain
 

@@ -13,6 +13,7 @@ from ids.cli.ask import ask
 from ids.cli.demo import demo
 from ids.cli.explain import explain
 from ids.cli.run import run
+from ids.cli.status import status
 
 __all__ = ["app", "invoke"]
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(ask)
+app.command()(status)
 app.command()(explain)
 app.command()(demo)
 

@@ -36,7 +36,8 @@ TableOption = Annotated[
     typer.Option(
         "--table",
         metavar="NAME=PATH",
-        help="A table of the script: a .parquet, .csv or .jsonl file, a directory of them, or "
+        help="A table of the script: a .parquet, .csv or .jsonl file or a directory of them, here "
+        "or on any file system of Spark's (s3a://BUCKET/IN), a table of its catalog (DB.NAME), or "
         "kafka://HOST:PORT/TOPIC. May be given several times.",
     ),
 ]
@@ -59,7 +60,7 @@ NullOption = Annotated[
     ),
 ]
 BadRowsOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--bad-rows",
         metavar="DIR",

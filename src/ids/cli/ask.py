@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
@@ -34,7 +33,7 @@ __all__ = ["ask"]
 
 def ask(
     checkpoint: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="CHECKPOINT", help="The --checkpoint of a stream that runs with --retain."
         ),
@@ -87,7 +86,7 @@ def ask(
             write_stream(shown, sys.stdout.buffer, to.format)
 
 
-def _replied(checkpoint: Path, question: StreamQuestion, job: Job) -> Reply:
+def _replied(checkpoint: str, question: StreamQuestion, job: Job) -> Reply:
     from ids.spark.streaming.retained.question import check
 
     check(checkpoint, question)

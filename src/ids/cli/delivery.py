@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from io import TextIOWrapper
-from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from rich.console import Console
@@ -17,18 +16,21 @@ from ids.cli.arguments import OptionError
 from ids.cli.reporting import note
 from ids.cli.terminal import is_terminal
 from ids.model.query import Explain, Select, Show, Statement
+from ids.sink.files import faults_named
 from ids.sink.target import Format, Target, is_device, is_directory, parts, resolve
-from ids.sink.writing import faults_named, opened, together
+from ids.sink.writing import opened
 
 __all__ = ["Delivery", "deliver", "delivery", "lines_of", "on_stdout", "printed"]
 
-STDOUT = Path("-")
+STDOUT = "-"
 TABLE = "table"
 
 _SHOWN = 20  # emits of a SELECT, on a terminal
 _FORMATS = {format_.name.lower(): format_ for format_ in Format}
 
 R = TypeVar("R")
+
+Writing = Callable[[Sequence[Target]], AbstractContextManager[Callable[[R, Target], int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Delivery:
 
     places: dict[int, Target] = field(default_factory=dict)
     topic: str | None = None
-    shown: Path = STDOUT
+    shown: str = STDOUT
     last: int | None = None
 
 
@@ -57,27 +59,26 @@ def delivery(output: str | None, format_: str | None, statements: Sequence[State
         return Delivery()  # a mistake in what it registers is told first
     selects = {number: s.table for number, s in enumerate(giving) if isinstance(s, Select)}
     wanted = list(selects) or [len(giving) - 1]
-    place = STDOUT if output is None else Path(output)
+    place = output or STDOUT
     stdout = on_stdout(format_) if place == STDOUT else None
     if format_ == TABLE or (place == STDOUT and stdout is None):
         if place != STDOUT and not is_device(place):
             raise OptionError("--format", "a table is for the terminal; use csv, jsonl or parquet")
         return Delivery(shown=place, last=_SHOWN if is_terminal() else None)
-    target = str(output)
-    if len(wanted) > 1 and not is_directory(target):
-        held, more = ("standard output", ", or --format table") if stdout else (target, "")
+    if len(wanted) > 1 and not is_directory(place):
+        held, more = ("standard output", ", or --format table") if stdout else (place, "")
         raise OptionError(
             "--output",
             f"the script has {len(wanted)} SELECTs, and {held} holds one; give a directory (out/), "
             f"which gets a file for each{more}",
         )
-    if target.startswith("kafka://"):
+    if place.startswith("kafka://"):
         _refuse_format(format_, "a topic gets JSON")
-        return Delivery(topic=target)
+        return Delivery(topic=place)
     if len(wanted) > 1:
-        places = parts(target, _names(list(selects.values())), _format_named(format_))
+        places = parts(place, _names(list(selects.values())), _format_named(format_))
         return Delivery(dict(zip(wanted, places, strict=True)))
-    return Delivery({wanted[0]: stdout or resolve(target, _format_named(format_))})
+    return Delivery({wanted[0]: stdout or resolve(place, _format_named(format_))})
 
 
 def on_stdout(format_: str | None) -> Target | None:
@@ -91,7 +92,7 @@ def on_stdout(format_: str | None) -> Target | None:
 
 def lines_of(output: str | None, format_: str | None) -> Target | None:
     """Where a stream prints its emits as lines; None where it writes files, or shows them live."""
-    place = STDOUT if output is None else Path(output)
+    place = output or STDOUT
     if place != STDOUT and not is_device(place):
         _refuse_format(format_, "a stream's files are named by it (out.csv/, out.jsonl/)")
         return None
@@ -131,10 +132,10 @@ def _names(tables: Sequence[str]) -> list[str]:
 @contextmanager
 def printed(place: Target) -> Iterator[BinaryIO]:
     """The stream of a device, or of standard output."""
-    if place.file == STDOUT:
+    if place.place == STDOUT:
         yield sys.stdout.buffer
         return
-    with faults_named(place.file), opened(place) as stream:
+    with faults_named(place.place), opened(place) as stream:
         yield stream
 
 
@@ -142,9 +143,12 @@ def deliver(
     results: Iterable[R],
     to: Delivery,
     show: Callable[[R, Console], None],
-    write: Callable[[R, BinaryIO, Target], int],
+    writing: Writing[R],
 ) -> None:
-    """Show every result as it comes, or write those that have a place."""
+    """Show every result as it comes, or write those that have a place.
+
+    ``writing`` gives what writes a result, while all that is written appears when it ends well.
+    """
     if not to.places:
         nothing = True
         with _console(to.shown) as console:
@@ -158,33 +162,21 @@ def deliver(
 
             raise nothing_asked()
         return
-    with _opening(to) as open_:
+    with writing(list(to.places.values())) as write:
         for number, result in enumerate(results):
             place = to.places.get(number)
             if place is None:
                 continue
-            with faults_named(place.file), open_(place) as stream:
-                rows = write(result, stream, place)
+            with faults_named(place.place):
+                rows = write(result, place)
             if not place.device and sys.stderr.isatty():
-                note(f"wrote {rows:,} rows to {place.file}")
+                note(f"wrote {rows:,} rows to {place.place}")
 
 
 @contextmanager
-def _console(shown: Path) -> Iterator[Console]:
+def _console(shown: str) -> Iterator[Console]:
     if shown == STDOUT:
         yield Console()
         return
     with printed(Target(shown, Format.CSV, device=True)) as stream:
         yield Console(file=TextIOWrapper(stream, encoding="utf-8", write_through=True))
-
-
-@contextmanager
-def _opening(to: Delivery) -> Iterator[Callable[[Target], AbstractContextManager[BinaryIO]]]:
-    first = next(iter(to.places.values()))
-    if first.device:
-        yield printed
-    elif first.directory is None:
-        yield opened
-    else:
-        with together(first.directory) as part:
-            yield lambda place: part(place.file)

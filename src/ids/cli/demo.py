@@ -69,7 +69,9 @@ def _check_rows(rows: int) -> None:
 def _generated(session: Any, out: Path, rows: int) -> Path:
     """The events as small files, in order; what an earlier run has left is taken as it is."""
     from ids.demo.events import generate
+    from ids.spark.probe import check_shared
 
+    check_shared(session, out)
     out.mkdir(parents=True, exist_ok=True)
     with spark_bar(session):
         generate(session, rows, out / "events")

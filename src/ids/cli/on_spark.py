@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from rich.console import Console
@@ -18,6 +18,7 @@ from ids.cli.following import Screen, follow
 from ids.cli.reporting import note
 from ids.cli.terminal import Bar, emit_table, print_lines
 from ids.errors import ScriptError
+from ids.model.place import is_remote, local_path
 from ids.model.query import Select
 from ids.model.window import microseconds
 from ids.sink.target import Target
@@ -47,7 +48,7 @@ class Job:
     conf: dict[str, str] = field(default_factory=dict)
     master: str | None = None
     output: str | None = None
-    bad_rows: Path | None = None
+    bad_rows: str | None = None
     seed: int = 0
     debug: bool = False
 
@@ -56,7 +57,7 @@ class Job:
 class Following:
     """What only a stream is given."""
 
-    checkpoint: Path | None
+    checkpoint: str | None
     lateness: str | None
     max_ahead: str | None
     trigger: str | None
@@ -72,7 +73,7 @@ class Following:
         """By how much a row may be ahead of the others; None: by any."""
         return None if str(self.max_ahead).lower() == "none" else self.max_ahead
 
-    def checked(self) -> Path:
+    def checked(self) -> str:
         """The checkpoint, once every option is known to be right."""
         from ids.spark.limits import ahead_cap
 
@@ -126,7 +127,6 @@ def run_batch(script: str, job: Job, to: Delivery) -> None:
     from ids.spark.failures import translated
     from ids.spark.script import run_script
     from ids.spark.sinks import write as write_topic
-    from ids.spark.sinks import write_stream
 
     with translated(), spark_bar(session) as bar:
         found = run_script(
@@ -145,15 +145,30 @@ def run_batch(script: str, job: Job, to: Delivery) -> None:
             _show(*shown, console)
             bar.start()
 
-        def write(result: Result, stream: BinaryIO, place: Target) -> int:
-            return write_stream(result.table, stream, place)
-
         results = _noted(found, job)
         if to.topic is None:
-            deliver(results, to, show, write)
+            deliver(results, to, show, partial(_writing, session))
             return
         (only,) = [r for r in results if isinstance(r.statement, Select)]
         write_topic(only.table, to.topic, only.keys)
+
+
+@contextmanager
+def _writing(
+    session: Session, places: Sequence[Target]
+) -> Iterator[Callable[[Result, Target], int]]:
+    from ids.spark.sinks import write_stream, writing
+
+    if places[0].device:
+
+        def write(result: Result, place: Target) -> int:
+            with printed(place) as stream:
+                return write_stream(result.table, stream, place)
+
+        yield write
+        return
+    with writing(places, session) as put:
+        yield lambda result, place: put(result.table, place)
 
 
 def _noted(results: Iterable[Result], job: Job) -> Iterator[Result]:
@@ -167,12 +182,14 @@ def _noted(results: Iterable[Result], job: Job) -> Iterator[Result]:
 
 def _hint_at_local(job: Job) -> None:
     """Tell who runs a few files on a Spark of our own that they need none."""
-    from ids.spark.topic import is_kafka
+    from ids.spark.location import may_be_table
 
-    ours = job.master is None and not job.conf and not any(map(is_kafka, job.tables.values()))
-    if not ours or not sys.stderr.isatty():
+    places = job.tables.values()
+    ours = job.master is None and not job.conf
+    far = any(is_remote(place) or may_be_table(place) for place in places)
+    if not ours or far or not sys.stderr.isatty():
         return
-    files = [file for place in job.tables.values() for file in find_files(Path(place))[1]]
+    files = [file for place in places for file in find_files(local_path(place))[1]]
     size = sum(file.stat().st_size for file in files)
     if files and size <= _SMALL:
         told = "1 KB" if size < 2048 else f"{size / 1024:,.0f} KB"
@@ -245,7 +262,8 @@ def run_stream(script: str, job: Job, following: Following, format_: str | None)
             lateness=following.lateness or "0 seconds",
             max_ahead=cap,
             trigger=following.trigger,
-            once=following.once,
+            available_now=following.once,
+            once=False,
             bad_rows=job.bad_rows,
             retain=following.retain,
             seed=job.seed,
@@ -256,7 +274,7 @@ def run_stream(script: str, job: Job, following: Following, format_: str | None)
             **job.tables,
         )
 
-    _note_waiting(job, following)
+    _note_waiting(job, following, session)
     with translated():
         live = Console(stderr=files is not None or lines is not None)
         if lines is None:
@@ -266,10 +284,13 @@ def run_stream(script: str, job: Job, following: Following, format_: str | None)
             follow(begin, Screen(stream, lines.format), live)
 
 
-def _note_waiting(job: Job, following: Following) -> None:
+def _note_waiting(job: Job, following: Following, session: Session) -> None:
     """Say that a stream waits for the first file of a directory."""
+    from ids.spark.files import path_at
+    from ids.spark.location import may_be_table
+
     for name, place in job.tables.items():
-        if following.once or place.startswith("kafka://"):
+        if following.once or place.startswith("kafka://") or may_be_table(place):
             continue
-        if not has_files(Path(place), declared=name in job.schemas):
+        if not has_files(path_at(place, session), declared=name in job.schemas):
             note(f"waiting for the first file in {place}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,9 +25,9 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         metavar="OUT",
-        help="Where the emits go: a .parquet, .csv or .jsonl file, a directory (end it with /), "
-        "kafka://HOST:PORT/TOPIC, a pipe, or - for standard output. A directory gets a file for "
-        "each SELECT.",
+        help="Where the emits go: a .parquet, .csv or .jsonl file or a directory (end it with /), "
+        "here or on any file system of Spark's (s3a://BUCKET/OUT/), kafka://HOST:PORT/TOPIC, a "
+        "pipe, or - for standard output. A directory gets files for each SELECT.",
     ),
 ]
 FormatOption = Annotated[
@@ -55,7 +54,7 @@ StreamOption = Annotated[
     bool, typer.Option("--stream", help="Go on as rows arrive, until interrupted.")
 ]
 CheckpointOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--checkpoint",
         metavar="DIR",
@@ -85,7 +84,8 @@ TriggerOption = Annotated[
     typer.Option("--trigger", metavar="SPAN", help="How often a stream looks for new rows."),
 ]
 OnceOption = Annotated[
-    bool, typer.Option("--once", help="With --stream: take what is there, then stop.")
+    bool,
+    typer.Option("--available-now", "--once", help="With --stream: take what is there, then stop."),
 ]
 RetainOption = Annotated[
     bool,

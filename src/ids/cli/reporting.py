@@ -27,6 +27,7 @@ _OPTIONS = (
     (r"\bids\.spark\.sources\.read\(.*schema=(.*)\)", r"--schema NAME=\1"),
     (r"\bschema=(?='.*?')", "--schema "),
     (r"\bin process with ids\.sql", "with --engine local"),
+    (r"\bids\.spark, or a local path$", "it without --engine local, or a local path"),
 )
 
 

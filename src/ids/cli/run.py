@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from rich.console import Console
@@ -24,7 +25,7 @@ from ids.cli.arguments import (
     read_script,
     read_tables,
 )
-from ids.cli.delivery import Delivery, deliver, delivery
+from ids.cli.delivery import Delivery, deliver, delivery, printed
 from ids.cli.on_spark import Following, Job, run_batch, run_stream
 from ids.cli.options import (
     CheckpointOption,
@@ -43,7 +44,7 @@ from ids.cli.reporting import note, reporting
 from ids.cli.terminal import Bar, emit_table, print_lines
 from ids.model.query import Select
 from ids.sink.target import Target, check_directory
-from ids.sink.writing import write_stream
+from ids.sink.writing import opening, write_stream
 
 if TYPE_CHECKING:
     from ids.engine import Result
@@ -116,10 +117,18 @@ def _run_local(script: str, job: Job, to: Delivery) -> None:
     def show(result: Result, console: Console) -> None:
         _show(result, console, to.last)
 
-    def write(result: Result, stream: BinaryIO, place: Target) -> int:
-        return write_stream(result.table, stream, place.format)
+    deliver(found, to, show, _writing)
 
-    deliver(found, to, show, write)
+
+@contextmanager
+def _writing(places: Sequence[Target]) -> Iterator[Callable[[Result, Target], int]]:
+    with opening(places) as open_:
+
+        def write(result: Result, place: Target) -> int:
+            with (printed if place.device else open_)(place) as stream:
+                return write_stream(result.table, stream, place.format)
+
+        yield write
 
 
 def _refuse_strangers(of_streams: Mapping[str, object], job: Job, engine: str) -> None:

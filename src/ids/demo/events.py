@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from ids.demo import SEED
 from ids.demo.draws import choice, exponential, uniform, with_normal
 from ids.errors import SourceError
-from ids.sink.writing import whole_directory
+from ids.sink.files import whole_directory
 
 __all__ = [
     "ENDPOINTS",

@@ -12,6 +12,7 @@ import pyarrow as pa
 from ids.engine.aside import Aside
 from ids.engine.asked import Progress
 from ids.engine.continuous import run_select
+from ids.model.place import local_path
 from ids.model.query import Explain, Register, Select, Statement
 from ids.model.rendering import render
 from ids.model.sampling import checked_seed
@@ -120,7 +121,7 @@ def run_script(
         aside = None
         if bad_rows is not None:
             reasons = found.setdefault(statement.table.lower(), {})
-            aside = Aside(Path(bad_rows), statement.table, reasons)
+            aside = Aside(local_path(bad_rows), statement.table, reasons)
         plan = replace(step.plan, seed=seed)
         table = run_select(plan, sources.of(statement), aside, progress)
         yield Result(statement, table, 0 if aside is None else aside.rows)

@@ -1,6 +1,6 @@
 """LOWER and UPPER of a text as Spark gives them, whatever Python's Unicode version.
 
-Spark does not ask Java: it maps case by the ICU library it comes with, and Spark 4.3 has that of
+Spark does not ask Java: it maps case by the ICU library it comes with, and Spark 4.2 has that of
 Unicode 17. Python has the tables of its own release (3.11: Unicode 14, 3.14: Unicode 16), to which
 a letter of a later version is no letter. What came later stands here: the new pairs of letters,
 and the characters by which Σ at the end of a word becomes ς and not σ.

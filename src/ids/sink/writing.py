@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -14,20 +13,12 @@ import pyarrow.csv
 import pyarrow.parquet
 from pyarrow import types
 
-from ids.errors import SourceError
+from ids.model.place import local_path
+from ids.sink.files import LocalFiles, faults_named, synced, together, whole
 from ids.sink.jsonl import write_jsonl
-from ids.sink.target import SUCCESS, Format, Target, descriptor, resolve
+from ids.sink.target import Format, Target, descriptor, owned, resolve
 
-__all__ = [
-    "faults_named",
-    "opened",
-    "stream_csv",
-    "together",
-    "whole",
-    "whole_directory",
-    "write",
-    "write_stream",
-]
+__all__ = ["opened", "opening", "stream_csv", "write", "write_stream"]
 
 
 def write(table: pa.Table, target: str | Path, format_: Format | None = None) -> int:
@@ -47,118 +38,47 @@ def write_stream(table: pa.Table, stream: BinaryIO, format_: Format) -> int:
     return int(table.num_rows)
 
 
+Opening = Callable[[Target], AbstractContextManager[BinaryIO]]
+
+
 @contextmanager
-def faults_named(target: str | Path) -> Iterator[None]:
-    """A fault of the disk or of Arrow names what could not be written."""
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        if isinstance(error, SourceError | BrokenPipeError):  # a reader may go away
-            raise
-        fault = str(error).strip().split("\n", maxsplit=1)[0]
-        raise SourceError(f"cannot write {target}: {fault}") from error
+def opening(places: Sequence[Target]) -> Iterator[Opening]:
+    """Open streams to places that are all files, or files of one directory.
+
+    What is no device appears when the block ends well, else not; in a directory all at once.
+    """
+    if places[0].stem is None:
+        yield opened
+        return
+    files = LocalFiles(local_path(places[0].place))
+    with together(files, lambda name: owned(name, places)) as staged:
+
+        @contextmanager
+        def part(place: Target) -> Iterator[BinaryIO]:
+            (name,) = place.names(1)
+            hidden = f"{staged.directory}/{name}"
+            with synced(files.path / hidden) as stream:
+                yield stream
+            staged.names[hidden] = name
+
+        yield part
 
 
 @contextmanager
 def opened(place: Target) -> Iterator[BinaryIO]:
     """A stream to ``place``; what is no device appears when the block ends well, else not."""
-    if place.device:
-        with _device(place.file) as stream:
+    if place.stem is not None:
+        with opening([place]) as part, part(place) as stream:
             yield stream
-    elif place.directory is None:
-        with whole(place.file) as stream:
-            yield stream
-    else:
-        with together(place.directory) as part, part(place.file) as stream:
-            yield stream
+        return
+    with (_device if place.device else whole)(local_path(place.place)) as stream:
+        yield stream
 
 
 def _device(path: Path) -> BinaryIO:
     number = descriptor(path)
     # a copy of an open file goes on where that file is, as with > and >> of a shell
     return path.open("wb") if number is None else os.fdopen(os.dup(number), "wb")
-
-
-@contextmanager
-def together(directory: Path) -> Iterator[Callable[[Path], AbstractContextManager[BinaryIO]]]:
-    """Open files of a directory that appear all at once when the block ends well, else none.
-
-    The directory is made if it is not there, and gets its ``_SUCCESS`` last.
-    """
-    made = not directory.exists()
-    directory.mkdir(exist_ok=True)
-    staged: dict[Path, Path] = {}
-
-    @contextmanager
-    def part(file: Path) -> Iterator[BinaryIO]:
-        staged[file] = _hidden(file)
-        with staged[file].open("wb") as stream:
-            yield stream
-            _sync(stream)
-
-    try:
-        yield part
-        (directory / SUCCESS).unlink(missing_ok=True)
-        for file, hidden in staged.items():
-            hidden.replace(file)
-        with whole(directory / SUCCESS):
-            pass
-    finally:
-        for hidden in staged.values():
-            hidden.unlink(missing_ok=True)
-        if made and not any(directory.iterdir()):
-            directory.rmdir()
-
-
-@contextmanager
-def whole(file: Path) -> Iterator[BinaryIO]:
-    """A stream whose bytes appear as ``file`` when the block ends well, else nowhere."""
-    hidden = _hidden(file)
-    try:
-        with hidden.open("wb") as stream:
-            yield stream
-            _sync(stream)
-        hidden.replace(file)
-    finally:
-        hidden.unlink(missing_ok=True)
-    _sync_directory(file.parent)
-
-
-@contextmanager
-def whole_directory(directory: Path) -> Iterator[Path]:
-    """A hidden directory that gets the name of ``directory`` when the block ends well, else goes.
-
-    ``directory`` is new, or empty.
-    """
-    hidden = _hidden(directory)
-    try:
-        with faults_named(directory):
-            hidden.mkdir(parents=True)
-            yield hidden
-            hidden.rename(directory)
-    finally:
-        shutil.rmtree(hidden, ignore_errors=True)
-    _sync_directory(directory.parent)
-
-
-def _hidden(file: Path) -> Path:
-    return file.with_name(f".{file.name}.{os.getpid()}.tmp")
-
-
-def _sync(stream: BinaryIO) -> None:
-    stream.flush()
-    os.fsync(stream.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    """So that the new name survives a crash too; not every system lets a directory be opened."""
-    if os.name != "posix":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def stream_csv(table: pa.Table, stream: BinaryIO, *, header: bool = True) -> None:

@@ -14,7 +14,7 @@ from ids.errors import SourceError
 from ids.model.table import Kind, Table
 from ids.source.arrow import canonical, column_data, join
 from ids.source.declared import plain_type
-from ids.source.folder import find_files
+from ids.source.folder import FilePath, find_files
 from ids.source.memory import described, one_line
 from ids.source.parts import ParquetPart, Part, TextPart
 from ids.source.table import refusal
@@ -74,7 +74,7 @@ def open_files(
 
 
 def text_parts(
-    files: Mapping[Path, Path], format_: str, columns: Mapping[str, str], nulls: Sequence[str]
+    files: Mapping[FilePath, Path], format_: str, columns: Mapping[str, str], nulls: Sequence[str]
 ) -> list[TextPart]:
     """Text files, each by its name and where to read it, of one ``format_``: csv or jsonl."""
     if format_ == "jsonl":
@@ -98,7 +98,7 @@ def text_parts(
 
 def _named(
     read: Callable[[Path, Iterable[str], Sequence[str]], pa.Table],
-    file: Path,
+    file: FilePath,
     place: Path,
     texts: Iterable[str],
     nulls: Sequence[str],

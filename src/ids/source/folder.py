@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import BinaryIO, Literal, Protocol, Self, TypeVar
 
 from ids.errors import SourceError, closest
 
-__all__ = ["FORMATS", "find_files", "has_files"]
+__all__ = ["FORMATS", "FilePath", "at_once", "find_files", "has_files", "missing"]
+
+_AT_ONCE = 16  # requests to a file system that is far away
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 FORMATS = {
     ".parquet": "parquet",
@@ -18,15 +25,50 @@ FORMATS = {
 _KNOWN = "IDS reads .parquet, .csv, .jsonl, .ndjson and .json, or a directory of them"
 
 
-def find_files(path: Path) -> tuple[str, list[Path]]:
+class _Stat(Protocol):
+    @property
+    def st_size(self) -> int: ...
+
+    @property
+    def st_mtime_ns(self) -> int: ...
+
+
+class FilePath(Protocol):
+    """A path of ``pathlib``, or one on another file system that answers like it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suffix(self) -> str: ...
+
+    @property
+    def parent(self) -> Self: ...
+
+    def exists(self) -> bool: ...
+
+    def is_dir(self) -> bool: ...
+
+    def is_file(self) -> bool: ...
+
+    def iterdir(self) -> Iterator[Self]: ...
+
+    def stat(self) -> _Stat: ...
+
+    def open(self, mode: Literal["rb"]) -> BinaryIO: ...
+
+
+P = TypeVar("P", bound=FilePath)
+
+
+def find_files(path: P) -> tuple[str, list[P]]:
     """The format, and the files in the order in which their rows count."""
-    path = path.expanduser()
     if path.is_dir():
         files = _of_directory(path)
     elif path.exists():
         files = [path]
     else:
-        raise SourceError(_missing(path))
+        raise SourceError(missing(path))
     formats = {file: FORMATS.get(file.suffix.lower()) for file in files}
     for file, format_ in formats.items():
         if format_ is None:
@@ -39,7 +81,7 @@ def find_files(path: Path) -> tuple[str, list[Path]]:
     return formats[files[0]] or "", files
 
 
-def _of_directory(path: Path) -> list[Path]:
+def _of_directory(path: P) -> list[P]:
     """Its visible files; names that begin with ``.`` or ``_`` are bookkeeping, as in Spark."""
     entries = sorted((e for e in path.iterdir() if e.name[0] not in "._"), key=lambda e: e.name)
     for entry in entries:
@@ -53,9 +95,8 @@ def _of_directory(path: Path) -> list[Path]:
     return files
 
 
-def has_files(path: Path, *, declared: bool) -> bool:
+def has_files(path: FilePath, *, declared: bool) -> bool:
     """Whether the directory of a stream holds files yet; if not, its columns must be declared."""
-    path = path.expanduser()
     if path.is_file():
         raise SourceError(
             f"{path} is a file; a stream reads a directory to which files come, "
@@ -71,9 +112,16 @@ def has_files(path: Path, *, declared: bool) -> bool:
     return False
 
 
-def _missing(path: Path) -> str:
+def at_once(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """What a function that waits for a file system gives for each, several at a time."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(function, items))
+
+
+def missing(path: FilePath, what: str = "file or directory") -> str:
+    """That a path leads nowhere, and where it may have been meant to lead."""
     folder = path.parent
     if not folder.is_dir():
-        return f"no such file or directory: {path}"
+        return f"no such {what}: {path}"
     near = closest(path.name, [e.name for e in folder.iterdir() if e.name[0] not in "._"])
-    return f"no such file or directory: {path}" + (f"; {near}" if near else "")
+    return f"no such {what}: {path}" + (f"; {near}" if near else "")

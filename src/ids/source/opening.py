@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ids.model.place import local_path
 from ids.model.table import Table
 from ids.source.files import open_files
 from ids.source.memory import from_memory
@@ -29,6 +30,6 @@ def open_table(
     array([ True, False])
     """
     if isinstance(data, str | Path):
-        return retyped(open_files(Path(data), columns, nulls), columns, str(data))
+        return retyped(open_files(local_path(data), columns, nulls), columns, str(data))
     source = TableSource(data) if isinstance(data, Table) else from_memory(data, name)
     return retyped(source, columns, f"table {name!r}")

@@ -18,11 +18,12 @@ from pyarrow import types
 from ids.errors import SourceError
 from ids.model.table import Kind
 from ids.source.files import FileSource, text_parts
+from ids.source.folder import FilePath, at_once
 from ids.source.parts import TextPart
 
 __all__ = ["Sampled", "sample", "sampled_source"]
 
-Versions = tuple[tuple[Path, int, int], ...]
+Versions = tuple[tuple[FilePath, int, int], ...]
 
 _BUDGET = 64 << 20  # bytes the driver reads of a whole table
 _LEAST = 64 << 10  # bytes it reads of every file
@@ -40,13 +41,13 @@ class Sampled:
     """
 
     types: dict[str, str]
-    headers: dict[Path, tuple[str, ...]]
+    headers: dict[FilePath, tuple[str, ...]]
     multiline: bool
     untyped: frozenset[str] = frozenset()
 
 
 def sample(
-    files: Sequence[Path],
+    files: Sequence[FilePath],
     format_: str,
     columns: Mapping[str, str] = {},
     nulls: Sequence[str] = (),
@@ -59,7 +60,7 @@ def sample(
 
 
 def sampled_source(
-    files: Sequence[Path], format_: str, columns: Mapping[str, str], nulls: Sequence[str]
+    files: Sequence[FilePath], format_: str, columns: Mapping[str, str], nulls: Sequence[str]
 ) -> FileSource:
     """The rows that are looked at, to be looked at again."""
     with tempfile.TemporaryDirectory(prefix="ids-sample-") as scratch:
@@ -67,7 +68,7 @@ def sampled_source(
         return FileSource(text_parts(beginnings, format_, columns, nulls))
 
 
-def _versions(files: Sequence[Path]) -> Versions:
+def _versions(files: Sequence[FilePath]) -> Versions:
     held = [file for file in files if file.stat().st_size > 0] or files[:1]
     seen = [(file, file.stat()) for file in held]
     return tuple((file, s.st_size, s.st_mtime_ns) for file, s in seen)
@@ -84,35 +85,38 @@ def _sampled(
         beginnings = _beginnings([file for file, *_ in versions], format_, Path(scratch))
         parts = text_parts(beginnings, format_, dict(columns), nulls)
         multiline = format_ == "csv" and any(map(_breaks_lines, beginnings.values()))
+        whole = all(beginnings[file].stat().st_size == size for file, size, _ in versions)
     source = FileSource(parts)
     sql_types = {
         name: _SQL_TYPES.get(kind) or _number_type(name, parts)
         for name, kind in source.schema.items()
     }
-    whole = all(file == begun for file, begun in beginnings.items())
     untyped = source.untyped if whole else frozenset()
     return Sampled(sql_types, {p.path: tuple(p.schema.names) for p in parts}, multiline, untyped)
 
 
-def _beginnings(files: Sequence[Path], format_: str, scratch: Path) -> dict[Path, Path]:
+def _beginnings(files: Sequence[FilePath], format_: str, scratch: Path) -> dict[FilePath, Path]:
     share = max(_LEAST, _BUDGET // len(files))
-    return {file: _beginning(file, format_, share, scratch) for file in files}
+    found = at_once(lambda file: _beginning(file, format_, share, scratch), files)
+    return dict(zip(files, found, strict=True))
 
 
-def _beginning(file: Path, format_: str, share: int, scratch: Path) -> Path:
-    """The file itself if it is small, else a copy of its first whole records."""
+def _beginning(file: FilePath, format_: str, share: int, scratch: Path) -> Path:
+    """The file itself if it is small and of this machine, else a copy of its first records."""
     try:
-        if file.stat().st_size <= share:
+        small = file.stat().st_size <= share
+        if small and isinstance(file, Path):
             return file
         with file.open("rb") as stream:
             data = stream.read(share)
+            end = 0 if small else _last_record(np.frombuffer(data, np.uint8), format_)
+            if end == 0 and isinstance(file, Path):
+                return file  # one record longer than the sample: there is nothing to cut
+            content = data[:end] if end else data + stream.read()
     except OSError as error:
-        raise SourceError(f"cannot read {file}: {error.strerror}") from error
-    end = _last_record(np.frombuffer(data, np.uint8), format_)
-    if end == 0:
-        return file  # one record longer than the sample: there is nothing to cut
+        raise SourceError(f"cannot read {file}: {error.strerror or error}") from error
     copy = scratch / file.name
-    copy.write_bytes(data[:end])
+    copy.write_bytes(content)
     return copy
 
 

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ids.spark.script import Result, sql, sql_all
-    from ids.spark.streaming import ask, start
+    from ids.spark.streaming import Status, ask, start, status
 
-__all__ = ["Result", "ask", "sql", "sql_all", "start"]
+__all__ = ["Result", "Status", "ask", "sql", "sql_all", "start", "status"]
 
 # Loaded on first use: not everyone who imports IDS has Spark to start.
 _HOMES = {
     "Result": "ids.spark.script",
+    "Status": "ids.spark.streaming",
     "ask": "ids.spark.streaming",
     "sql": "ids.spark.script",
     "sql_all": "ids.spark.script",
     "start": "ids.spark.streaming",
+    "status": "ids.spark.streaming",
 }
 
 

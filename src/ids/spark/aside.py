@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from ids.engine.aside import notes
 from ids.errors import DataError, SourceError
 from ids.model.table import Kind
+from ids.spark.files import Files, files_at
 from ids.spark.frames import Frame, Typed, numbered
 from ids.spark.rows import FAULT, Ready
 from ids.spark.sinks import write
@@ -62,7 +63,7 @@ class Aside:
     reasons of all of them.
     """
 
-    directory: Path
+    directory: str | Path
     table: str
     found: list[DataFrame] = field(default_factory=list)
 
@@ -74,12 +75,13 @@ class Aside:
         ]
         query = F.lit(len(self.found)).alias(_QUERY)
         self.found.append(_placed(frame, rows).select(*values, _FILE, _NUMBER, FAULT, query))
-        made(self.directory)
+        files = files_at(self.directory, frame.data.sparkSession)
+        made(files)
         every = self.found[0]
         for more in self.found[1:]:
             every = every.unionAll(more)
         name = self.table.replace(os.sep, "_")
-        write(_once(every, list(rows.columns)), self.directory / f"{name}.parquet")
+        write(_once(every, list(rows.columns)), f"{files.uri}/{name}.parquet")
 
 
 def _placed(frame: Frame, rows: Ready) -> DataFrame:
@@ -111,12 +113,13 @@ def _once(every: DataFrame, own: list[str]) -> DataFrame:
     return ordered.toDF(*own, *notes(own))
 
 
-def made(directory: Path) -> None:
+def made(directory: Files) -> None:
     """Make the directory that bad rows go to."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.make()
     except OSError as error:
-        raise SourceError(f"cannot make {directory}: {error.strerror}") from error
+        place, fault = directory.uri.removeprefix("file:"), error.strerror or str(error)
+        raise SourceError(f"cannot make {place}: {fault}") from error
 
 
 def shown(typed: Typed) -> str:

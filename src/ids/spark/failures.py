@@ -9,16 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 
 from ids import errors
 from ids.errors import DataError, IdsError, ScriptError, SetupError, SourceError, UnknownNameError
 
-__all__ = ["translate", "translated", "unfit_workers"]
+__all__ = ["translate", "translated", "unfit_workers", "unshared"]
 
 
 @contextmanager
@@ -26,12 +26,17 @@ def translated() -> Iterator[None]:
     """Whatever Spark raises inside becomes an error of IDS, with Spark's own as its cause."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
-        raise translate(error) or error from error
+    except Exception as error:
+        meaning = translate(error)
+        if meaning is None:
+            raise
+        raise meaning from error
 
 
 def translate(error: BaseException) -> IdsError | None:
     """What ``error`` means; None if it is not Spark's."""
+    from pyspark.errors import PySparkException  # a checkpoint is read without it
+
     if not isinstance(error, PySparkException | Py4JError):
         return None
     told = _told(error)
@@ -134,6 +139,8 @@ def _unreadable(found: re.Match[str], told: str) -> IdsError:
     if re.search(r"is not a Parquet file|[Ee]xpected magic number|[Cc]orrupt|footer", told):
         return SourceError(f"{file} is not a whole Parquet file; write it again")
     if re.search(r"FileNotFoundException|FILE_NOT_EXIST|does not exist", told):
+        if Path(file).exists():
+            return unshared(file)
         return SourceError(f"{file} is gone, or changed while it was read; run again")
     if "CSV header does not conform" in told:
         return SourceError(f"the header of {file} is not that of the files before it; mend it")
@@ -145,7 +152,18 @@ def _unreadable(found: re.Match[str], told: str) -> IdsError:
 
 
 def _gone(found: re.Match[str], _: str) -> IdsError:
-    return SourceError(f"no such file or directory: {_path(found.group(1))}")
+    file = _path(found.group(1))
+    return (
+        unshared(file) if Path(file).exists() else SourceError(f"no such file or directory: {file}")
+    )
+
+
+def unshared(place: str | Path) -> SourceError:
+    """The driver sees a place of this machine, the workers do not, or not the same."""
+    return SourceError(
+        f"the workers do not see {place} as the driver does; name a place on storage that they "
+        "share"
+    )
 
 
 def _no_connector(_: re.Match[str], __: str) -> IdsError:

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 import ids
 from ids.spark.failures import translated, unfit_workers
-from ids.spark.session import is_local
+from ids.spark.master import is_local
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

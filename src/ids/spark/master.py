@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from ids.errors import SetupError
 
-__all__ = ["check_master"]
+__all__ = ["check_master", "is_local"]
 
 _LOCAL = r"local(\[\s*(\*|[1-9]\d*)\s*(,\s*\d+\s*)?\])?"
 _CLUSTER = r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
@@ -33,3 +33,8 @@ def check_master(master: str) -> None:
     foreign = rest and not misspelt
     if not foreign and not _KNOWN.fullmatch(master):
         raise SetupError(f"no Spark master: {master!r}; {_FORMS}")
+
+
+def is_local(master: str) -> bool:
+    """Whether a master runs its tasks on this machine, in the process of the driver."""
+    return master == "local" or master.startswith("local[")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as F
 
@@ -37,6 +37,16 @@ __all__ = [
 
 PANE = "ids_p"
 COUNT = "ids_n"
+
+_FEW = 8  # predicates of measures whose sums are worked out row by row
+
+
+class Summand(NamedTuple):
+    """What is added up in a column: every value, or those of rows where a condition holds."""
+
+    function: str
+    text: str
+    only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +133,32 @@ def atoms(
 
     ``pane`` names a column to group by; without it the pane's number is worked out.
     """
+    data, sums = _summands(plan, rows, cells, layout, pane)
+    groups = [name for name, _ in cells.groups]
+    return data.groupBy(*rows.keys, pane or PANE, *groups).agg(*_aggregates(sums))
+
+
+def _summands(
+    plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout, pane: str | None
+) -> tuple[DataFrame, dict[str, Summand]]:
+    """Rows with their keys, pane, cell and parts; and what the window's sums are of."""
     assert isinstance(plan.window, TimeWindow)
     assert plan.window.slide is not None
     program = Program("ids_v")
-    sums: list[Column] = [F.count(F.lit(1)).alias(COUNT)]
+    sums = {COUNT: Summand("count", "1")}
     for number, parts in enumerate(layout.parts):
-        sums.extend(_atom_sums(program, rows, number, parts))
+        sums |= _atom_sums(program, rows, number, parts)
     data = rows.data
     if pane is None:
         data, pane = data.withColumn(PANE, F.expr(pane_of(plan.window.slide))), PANE
     if cells.subjects:
         data = data.withColumns({name: F.expr(text) for name, text in cells.subjects})
-    groups = {name: F.expr(text) for name, text in cells.groups}
     kept = [F.col(name) for name in (*rows.keys, pane)]
     measures = [
         _present(number, rows) for number, typed in enumerate(rows.measures) if typed is not None
     ]
-    named = [column.alias(name) for name, column in groups.items()]
-    data = data.select(*kept, *measures, *named)
-    return applied(data, program).groupBy(*rows.keys, pane, *groups).agg(*sums)
+    named = [F.expr(f"{text} AS {name}") for name, text in cells.groups]
+    return applied(data.select(*kept, *measures, *named), program), sums
 
 
 def _present(number: int, rows: Ready) -> Column:
@@ -153,23 +170,20 @@ def _present(number: int, rows: Ready) -> Column:
     return F.expr(f"coalesce({name}, {nothing})").alias(name)
 
 
-def _atom_sums(program: Program, rows: Ready, number: int, parts: Parts) -> list[Column]:
+def _atom_sums(program: Program, rows: Ready, number: int, parts: Parts) -> dict[str, Summand]:
     """The sums of one measure over a group of rows; NULL is no player."""
     typed = rows.measures[number]
     whole = Item(number, None)
     if typed is None:
-        return [F.count(F.lit(1)).alias(whole.count)]
+        return {whole.count: Summand("count", "1")}
     value = program.column(measure(number))
     cut = split_integer if typed.whole else split
     first, second = cut(value, parts) if parts.levels else ([], [])
     # counted once: where no value is missing, the players are the rows
-    counted = F.lit(1) if number in rows.present else F.col(measure(number))
-    columns = [F.count(counted).alias(whole.count)]
-    for level, part in enumerate(first):
-        columns.append(F.expr(f"coalesce(sum({part.text}), 0L)").alias(whole.first(level)))
-    for level, part in enumerate(second):
-        columns.append(F.expr(f"coalesce(sum({part.text}), 0L)").alias(whole.second(level)))
-    return columns
+    sums = {whole.count: Summand("count", "1" if number in rows.present else measure(number))}
+    sums |= {whole.first(level): Summand("sum", part.text) for level, part in enumerate(first)}
+    sums |= {whole.second(level): Summand("sum", part.text) for level, part in enumerate(second)}
+    return sums
 
 
 def item_sums(cells: Cells, layout: Layout, condition: str = "true", tag: str = "") -> list[Column]:
@@ -185,7 +199,7 @@ def item_sums(cells: Cells, layout: Layout, condition: str = "true", tag: str = 
             if item.predicate is not None:
                 test = f"({condition} AND {cells.predicates[item.predicate]})"
             for name, source in zip(item.columns(parts), whole.columns(parts), strict=True):
-                sums.append(F.expr(_sum_if(test, source)).alias(tag + name))
+                sums.append(F.expr(f"{_sum_if(test, source)} AS {tag}{name}"))
     return sums
 
 
@@ -195,5 +209,24 @@ def _sum_if(test: str, column: str) -> str:
 
 def panes(plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout) -> DataFrame:
     """The (key, pane) table of sound rows."""
-    table = atoms(plan, rows, cells, layout)
-    return table.groupBy(*rows.keys, PANE).agg(*item_sums(cells, layout))
+    if sum(map(len, layout.predicates)) > _FEW:
+        table = atoms(plan, rows, cells, layout)
+        return table.groupBy(*rows.keys, PANE).agg(*item_sums(cells, layout))
+    # few sums are added up at once: that takes one shuffle, of fewer groups
+    data, window = _summands(plan, rows, cells, layout, None)
+    sums = {COUNT: window[COUNT]}
+    for number, parts in enumerate(layout.parts):
+        whole = Item(number, None).columns(parts)
+        for item in layout.items(number):
+            only = None if item.predicate is None else cells.predicates[item.predicate]
+            for name, source in zip(item.columns(parts), whole, strict=True):
+                sums[name] = window[source]._replace(only=only)
+    return data.groupBy(*rows.keys, PANE).agg(*_aggregates(sums))
+
+
+def _aggregates(sums: dict[str, Summand]) -> list[Column]:
+    columns = []
+    for name, (function, text, only) in sums.items():
+        added = f"{function}({text})" + (f" FILTER (WHERE {only})" if only else "")
+        columns.append(F.expr(f"coalesce({added}, 0L) AS {name}"))
+    return columns

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from ids.model.query import Select
 from ids.model.sampling import checked_seed
-from ids.model.table import Kind, Misread
+from ids.model.table import Kind
 from ids.plan import Schema, Step, Tables, nothing_asked, planned, statements_of
 from ids.sink.target import check_directory
-from ids.source import Declared, Source, misread_of, open_table
-from ids.source.conversion import fitting_types, kind_of_type
+from ids.source import Declared
+from ids.source.conversion import kind_of_type
 from ids.source.declared import NOTHING, plain_type
-from ids.source.folder import find_files, has_files
+from ids.source.folder import has_files
 from ids.source.memory import article
-from ids.source.sampling import sample, sampled_source
+from ids.spark.files import files_at, is_remote, local_path
 from ids.spark.limits import only_select, refuse_beyond_panes, refuse_retained_rows
-from ids.spark.streaming.identity import checkpoint_root, claimed, identity, lock, refuse_another
+from ids.spark.location import locate, may_be_table
+from ids.spark.streaming.identity import claimed, identity, lock, refuse_another
 from ids.spark.streaming.outputs import Output, Target, file_output
+from ids.spark.streaming.revision import Script, revised
 from ids.spark.topic import Topic, is_kafka, undeclared
 
-__all__ = ["check_batch", "check_stream", "schema_at", "source_schema", "steps_of"]
+__all__ = ["check_batch", "check_stream", "schema_at", "steps_of"]
 
 
 def check_batch(script: str, tables: Mapping[str, object], declared: Declared = NOTHING) -> None:
     """Refuse a script that does not fit its tables, or that Spark does not run.
 
-    Over tables in memory only its syntax is checked.
+    Over tables in memory, or that only Spark reaches, its syntax alone is checked.
     """
-    if not _in_files(tables):
+    if not _within_reach(tables):
         statements_of(script)
         return
     steps = steps_of(script, tables, declared)
@@ -55,24 +56,35 @@ def check_stream(
     """Refuse what ``ids.spark.start`` would refuse, as far as that is known without Spark."""
     checked_seed(seed)
     statements_of(script)
-    root = checkpoint_root(checkpoint)
-    check_directory(root)
+    files = None if is_remote(checkpoint) else files_at(checkpoint)
+    known = files is not None and claimed(files)
+    if not is_remote(checkpoint):
+        check_directory(local_path(checkpoint))
     target = _written(output)
-    if not claimed(root / "ids") and target is not None:
+    if not known and target is not None:
         target.check()
-    if not _in_files(tables):
+    if not _within_reach(tables):
         return
     _, plan = only_select(steps_of(script, tables, declared, stream=True))
     refuse_beyond_panes(plan)
     refuse_retained_rows(plan, retain)
-    if claimed(root / "ids"):
+    if files is not None and known:
         name = target.name if target else str(output) if is_kafka(output) else "memory"
-        refuse_another(root / "ids", identity(replace(plan, seed=seed), name))
-        lock(root / "ids").close()
+        plan = replace(plan, seed=seed)
+        refuse_another(files, identity(plan, name))
+        revised(files, Script.of(plan), plan, name if target and target.fixed else None)
+        held = lock(files)
+        if held is not None:
+            held.close()
 
 
-def _in_files(tables: Mapping[str, object]) -> bool:
-    return all(isinstance(place, str | Path) for place in tables.values())
+def _within_reach(tables: Mapping[str, object]) -> bool:
+    """Whether all tables are files of this machine, or topics with declared columns."""
+    return all(
+        is_kafka(place)
+        or (isinstance(place, str | Path) and not (is_remote(place) or may_be_table(place)))
+        for place in tables.values()
+    )
 
 
 def _written(output: Target) -> Output | None:
@@ -81,6 +93,8 @@ def _written(output: Target) -> Output | None:
         return None
     if is_kafka(output):
         Topic.parse(str(output))
+        return None
+    if is_remote(output):
         return None
     return file_output(output)
 
@@ -107,7 +121,7 @@ def schema_at(
     *,
     stream: bool = False,
 ) -> Schema:
-    """The columns that Spark will see at ``place``, some of them as they are declared.
+    """The columns that Spark will see at a ``place`` that needs no Spark, some as declared.
 
     A ``stream`` reads a directory, in which there may be no file yet.
     """
@@ -116,28 +130,10 @@ def schema_at(
         if not columns:
             raise undeclared(place)
         return _declared(columns)
-    if stream and not has_files(Path(place), declared=bool(columns)):
+    path = local_path(place)
+    if stream and not has_files(path, declared=bool(columns)):
         return _declared(columns)
-    format_, files = find_files(Path(place))
-    if format_ == "parquet":
-        return source_schema(open_table(place, place, columns))
-    sampled = sample(files, format_, columns, nulls)
-    held = {name: kind_of_type(sql) for name, sql in sampled.types.items()}
-    known = {**held, **dict.fromkeys(sampled.untyped)}
-    types = fitting_types(columns, known, place)
-    kinds = {**known, **{name: kind_of_type(type_) for name, type_ in types.items()}}
-
-    def misread(name: str) -> Misread | None:
-        source = sampled_source(files, format_, columns, nulls)
-        return None if name in columns else misread_of(source, name)
-
-    return Schema(kinds, {}, misread)
-
-
-def source_schema(source: Source) -> Schema:
-    """The columns of a table that is open in process."""
-    kinds = {**source.schema, **dict.fromkeys(source.untyped)}
-    return Schema(kinds, source.unsupported, partial(misread_of, source))
+    return locate(path).schema(columns, nulls)
 
 
 def _declared(columns: Mapping[str, str]) -> Schema:

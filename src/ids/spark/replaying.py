@@ -31,9 +31,22 @@ from ids.spark.panes import COUNT
 from ids.spark.words import atoms_of
 from ids.window import CountEmits, EmitPlan, Emits
 
-__all__ = ["BATCH", "TASK", "Bounds", "Replay", "Standing", "key_starts", "measure_of"]
+__all__ = [
+    "BATCH",
+    "OLD",
+    "RANK",
+    "TASK",
+    "Bounds",
+    "Replay",
+    "Standing",
+    "key_starts",
+    "measure_of",
+    "standing_of",
+]
 
 TASK = "ids_task"
+RANK = "ids_rank"  # of a row that is remembered: how many rows of its key came before it
+OLD = "ids_old"  # whether a row has had its emit
 BATCH = 2**16  # rows of an Arrow batch
 
 Rows = npt.NDArray[np.int64]
@@ -67,7 +80,7 @@ class Replay:
     keys      the key columns
     carried   columns of the newest row that go along with an emit, keys among them
     measures  the column of each measure; None for COUNT(*)
-    tasks     the bounds of each task; of whole keys, (0, 0)
+    tasks     the bounds of each task; None for one of whole keys
     """
 
     plan: SelectPlan
@@ -75,16 +88,13 @@ class Replay:
     carried: tuple[str, ...]
     measures: tuple[str | None, ...]
     scales: tuple[Scale | None, ...]
-    tasks: tuple[Bounds, ...]
+    tasks: tuple[Bounds | None, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = [batch for batch in batches if batch.num_rows]
         if held:
             rows = pa.Table.from_batches(held).combine_chunks()
-            bounds = self.tasks[rows.column(TASK)[0].as_py()]
-            starts = key_starts([rows.column(name) for name in self.keys], rows.num_rows)
-            base, halo = (np.full(len(starts) - 1, n) for n in (bounds.base, bounds.halo))
-            emits = self.emitted(rows, Standing(starts, base, halo))
+            emits = self.emitted(rows, standing_of(rows, self.keys, self.tasks))
             yield from emits.to_batches(max_chunksize=BATCH)
 
     def emitted(self, rows: pa.Table, standing: Standing) -> pa.Table:
@@ -111,6 +121,22 @@ class Replay:
         names = [*newest.column_names, COUNT, *items]
         table = pa.table([*newest.columns, *answers.values()], names)
         return _own(table, emits, standing, final=self.plan.final)
+
+
+def standing_of(rows: pa.Table, keys: Sequence[str], tasks: Sequence[Bounds | None]) -> Standing:
+    """Where the rows of a task stand: by its bounds, or as those of whole keys tell.
+
+    A remembered row has a RANK, and stands before those that have none.
+    """
+    starts = key_starts([rows.column(name) for name in keys], rows.num_rows)
+    bounds = tasks[rows.column(TASK)[0].as_py()]
+    if bounds is None and RANK in rows.column_names:
+        base = rows.column(RANK).fill_null(0).to_numpy()[starts[:-1]]
+        old = rows.column(OLD).to_numpy().astype(np.int64)
+        return Standing(starts, base, np.add.reduceat(old, starts[:-1]))
+    known = bounds or Bounds(0, 0)
+    base, halo = (np.full(len(starts) - 1, n) for n in (known.base, known.halo))
+    return Standing(starts, base, halo)
 
 
 def key_starts(keys: Sequence[pa.ChunkedArray], rows: int) -> Rows:
@@ -140,7 +166,8 @@ def _emits(window: CountWindow, standing: Standing) -> EmitPlan:
     """When the window speaks; emits of a halo's rows are dropped once they are answered."""
     starts, base, halo = standing
     slide = window.slide
-    if slide == 1 or not base.any():
+    mostly_halo = 2 * halo.sum() > starts[-1]
+    if not mostly_halo and (slide == 1 or not base.any()):
         return CountEmits(window, starts)
     first = slide - base % slide  # rows of the key until it speaks
     # the one emit before its own is what a delta looks back at

@@ -26,12 +26,16 @@ from ids.spark.batch import time_windows
 from ids.spark.chained import REACH, streamed_windows
 from ids.spark.counting import count_windows
 from ids.spark.failures import translated
+from ids.spark.files import path_at
 from ids.spark.frames import Frame, Typed, numbered, quoted
 from ids.spark.limits import refuse_samples
-from ids.spark.preflight import check_batch, schema_at, source_schema
+from ids.spark.location import locate, source_schema
+from ids.spark.preflight import check_batch, schema_at
+from ids.spark.probe import check_shared
 from ids.spark.rows import Ready, ready
 from ids.spark.session import has_session, session_of
-from ids.spark.sources import beside, read, retyped
+from ids.spark.sources import beside, catalog_table, read, retyped
+from ids.spark.topic import is_kafka
 from ids.spark.typed import UNFIT
 
 __all__ = ["Result", "opened", "run_script", "sql", "sql_all"]
@@ -148,12 +152,14 @@ def run_script(
     if not has_session(tables.values(), spark):
         check_batch(script, tables, known)
     session = session_of(tables.values(), spark)
+    check_shared(session, bad_rows)
     frames = Tables(
         tables, lambda data, name: opened(session, data, name, known.columns(name), known.nulls)
     )
     asides: dict[str, Aside] = {}
     with translated():
-        for step in planned(script, lambda statement: frames.of(statement).schema):
+        # a mistake in any statement is told before the first one runs
+        for step in list(planned(script, lambda statement: frames.of(statement).schema)):
             statement, plan = step.statement, step.plan
             if not isinstance(statement, Select) or plan is None:
                 yield Result(statement, session.createDataFrame(shown(step)))
@@ -166,7 +172,7 @@ def run_script(
                 continue
             aside = None
             if bad_rows is not None:
-                fresh = Aside(Path(bad_rows), statement.table)
+                fresh = Aside(bad_rows, statement.table)
                 aside = asides.setdefault(statement.table.lower(), fresh)
             yield _batch(statement, plan, frame, aside)
 
@@ -178,16 +184,23 @@ def opened(
     columns: Mapping[str, str] = {},
     nulls: Sequence[str] = (),
 ) -> Frame:
-    """A table of a script: a DataFrame as it is, files through Spark, the rest through Arrow.
+    """A table of a script: a DataFrame or a table of the catalog as it is, files through Spark,
+    the rest through Arrow.
 
     ``columns`` are declared, and ``nulls`` mean NULL in text files.
     """
+    table = catalog_table(session, data)
+    data = data if table is None else table
     if isinstance(data, DataFrame):
         frame = Frame.of(retyped(data, columns, f"table {name!r}"))
         return replace(frame, misread=partial(_misread_in, data, columns))
     if isinstance(data, str | Path):
-        frame = Frame.of(read(session, data, schema=columns, null=nulls))
-        return _as_in_process(frame, schema_at(str(data), columns, nulls))
+        if is_kafka(data):
+            frame = Frame.of(read(session, data, schema=columns))
+            return _as_in_process(frame, schema_at(str(data), columns))
+        location = locate(path_at(data, session))
+        frame = Frame.of(read(session, location, schema=columns, null=nulls))
+        return _as_in_process(frame, location.schema(columns, nulls))
     source = open_table(data, name, columns)
     return _as_in_process(Frame.of(_in_memory(session, source, columns)), source_schema(source))
 

@@ -29,15 +29,16 @@ from pyspark.sql import DataFrame, SparkSession
 from ids.errors import SetupError, SourceError
 from ids.spark.failures import translate
 from ids.spark.java import ensure_java
-from ids.spark.master import check_master
+from ids.spark.master import check_master, is_local
 from ids.spark.sources.parquet import NANOSECONDS
 
-__all__ = ["has_session", "is_local", "local_session", "session_of"]
+__all__ = ["has_session", "local_session", "session_of"]
 
 _GIB = 1 << 30
 _LARGEST_HEAP = 4 * _GIB
 _PATIENCE = 10  # seconds for a server to take a connection
 _CONNECT_PORT = 15002
+_PACKAGES = "spark.jars.packages"
 
 # PythonGatewayServer is named because Spark announces its level on stderr where it differs.
 _LOGGING = """\
@@ -64,8 +65,9 @@ def local_session(
 
     ``master`` is any Spark master, ``local[*]`` without one, or ``sc://…`` for Spark Connect;
     ``packages`` are Maven coordinates; ``conf`` holds Spark settings by their full names, which
-    win over ours. A task that fails writes its Java traceback to the log, so the log is off unless
-    a ``log_level`` (``WARN``) asks for it.
+    win over ours: a package of which they name a version or a jar is theirs, the others are added.
+    A task that fails writes its Java traceback to the log, so the log is off unless a ``log_level``
+    (``WARN``) asks for it.
     """
     master = master or "local[*]"
     check_master(master)
@@ -75,11 +77,12 @@ def local_session(
         _refuse_silent(master, master.removeprefix("spark://"))
     scratch = _scratch()
     settings = {"spark.app.name": app, "spark.master": master, **_settings(scratch, log_level)}
-    if packages:
-        settings["spark.jars.packages"] = ",".join(packages)
     if is_local(master):
         settings |= _local_settings(master)
-    return _started(settings | conf, scratch, quiet=log_level == "OFF")
+    settings |= conf
+    if fetched := _fetched(packages, conf):
+        settings[_PACKAGES] = ",".join(fetched)
+    return _started(settings, scratch, quiet=log_level == "OFF")
 
 
 def has_session(tables: Iterable[object], spark: SparkSession | None = None) -> bool:
@@ -122,9 +125,25 @@ def _settings(scratch: Path, log_level: str) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         NANOSECONDS: "true",
+        # what a stream's own log keeps: as much as it takes to go on, not a hundred batches
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.streaming.fileSource.log.cleanupDelay": "0",
         "spark.driver.memory": f"{_heap() >> 20}m",
         "spark.driver.extraJavaOptions": f'-Dlog4j2.configurationFile="{logging}"',
     }
+
+
+def _fetched(packages: Sequence[str], conf: dict[str, str]) -> list[str]:
+    """The packages that the settings name, and ours where they have no version or jar of it."""
+    named = [name for name in conf.get(_PACKAGES, "").split(",") if name]
+    jars = [jar.rpartition("/")[2] for jar in conf.get("spark.jars", "").split(",")]
+
+    def is_given(package: str) -> bool:
+        group, artifact, _ = package.split(":")
+        version = any(name.startswith(f"{group}:{artifact}:") for name in named)
+        return version or any(jar.startswith(f"{artifact}-") for jar in jars)
+
+    return [*named, *(package for package in packages if not is_given(package))]
 
 
 def _local_settings(master: str) -> dict[str, str]:
@@ -137,11 +156,6 @@ def _local_settings(master: str) -> dict[str, str]:
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
     }
-
-
-def is_local(master: str) -> bool:
-    """Whether a master runs its tasks on this machine, in the process of the driver."""
-    return master == "local" or master.startswith("local[")
 
 
 def _cores(master: str) -> int:

@@ -1,35 +1,40 @@
 """Where results go out of Spark: the files ``ids.sink`` would write, or a Kafka topic.
 
-A result may be larger than the driver: Spark spools it in its order beside the target, and from
-there it runs through the driver a row group at a time into the one file that was asked for.
+A directory gets the files that Spark's tasks write. A single file is written by the driver: Spark
+spools the result in its order beside it, and from there it runs through the driver a row group at
+a time. Either way the rows that have come there are counted, and must be those that were computed.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import TemporaryDirectory, gettempdir
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ids.errors import SourceError
+from ids.sink.files import Files, Staged, faults_named, sweep, together
 from ids.sink.jsonl import write_jsonl
-from ids.sink.target import SUCCESS, Format, Target, resolve
-from ids.sink.writing import faults_named, opened
+from ids.sink.target import Format, Target, owned, refuse_foreign, resolve
+from ids.sink.writing import opened
 from ids.spark.failures import translated
+from ids.spark.files import files_at, is_remote, path_at
+from ids.spark.parts import write_parts
+from ids.spark.probe import check_shared, is_on_cluster
 from ids.spark.sources.canonical import quoted
 from ids.spark.topic import Topic, is_kafka
 
-__all__ = ["arrow_schema", "messages", "write", "write_batches", "write_stream"]
+__all__ = ["arrow_schema", "messages", "send", "write", "write_batches", "write_stream", "writing"]
 
 _GROUP = 1 << 20  # rows of a row group, as Arrow has it when it writes a whole table
 _BATCH = 1 << 16
@@ -56,16 +61,81 @@ def write(df: DataFrame, target: str | Path, keys: Sequence[str] = ()) -> int:
     """
     with translated():
         if is_kafka(target):
-            return _write_topic(df, Topic.parse(str(target)), keys)
-        with _spooled(df, resolve(target)) as spool:
-            return write_batches(spool, arrow_schema(df), target)
+            return send(messages(df, keys), Topic.parse(str(target)))
+        place = resolve(target)
+        with faults_named(target), writing([place], df.sparkSession) as put:
+            return put(df, place)
+
+
+@contextmanager
+def writing(
+    places: Sequence[Target], session: SparkSession
+) -> Iterator[Callable[[DataFrame, Target], int]]:
+    """What writes results to places that are all files, or files of one directory.
+
+    Refuses first what cannot be written. A directory shows what was written when the block ends
+    well, all at once, else nothing.
+    """
+    first = places[0]
+    check_shared(session, first.place)
+    if first.stem is None:
+        if is_remote(first.place) and path_at(first.place, session).is_dir():
+            raise SourceError(f"{first.place} is a directory; end it with /")
+        yield _write_file
+        return
+    files = files_at(first.place, session)
+    refuse_foreign(files, places)
+    with together(files, lambda name: owned(name, places)) as staged:
+        yield partial(_write_directory, files, staged)
+
+
+def _write_directory(files: Files, staged: Staged, df: DataFrame, place: Target) -> int:
+    """Have Spark's tasks write the files of a result."""
+    schema, below = arrow_schema(df), f"{staged.directory}/{place.stem}"
+    data = df if place.format is Format.PARQUET else _numbered(df)
+    parts, rows = write_parts(data, schema, files, below, place.format)
+    if not parts:
+        parts = ["empty"]
+        with TemporaryDirectory(prefix="ids-") as scratch:
+            empty = Path(scratch) / "empty"
+            with empty.open("wb") as stream:
+                write_batches((), schema, stream, place.format)
+            files.put(empty, f"{below}/empty")
+    names = zip(parts, place.names(len(parts)), strict=True)
+    staged.names.update({f"{below}/{part}": name for part, name in names})
+    return rows
+
+
+def _write_file(df: DataFrame, place: Target) -> int:
+    """Have the driver write the one file of a result."""
+    if not is_remote(place.place):
+        with opened(place) as stream:
+            return write_stream(df, stream, place)
+    folder, _, name = place.place.rpartition("/")
+    files = files_at(folder, df.sparkSession)
+    hidden, new = f".{name}.{os.getpid()}.tmp", not files.exists()
+    with TemporaryDirectory(prefix="ids-") as scratch:
+        file = Path(scratch) / "file"
+        try:
+            with file.open("wb") as stream:
+                rows = write_stream(df, stream, place)
+            files.put(file, hidden)
+            files.move(hidden, name)
+        finally:
+            sweep(files, hidden)
+            if new and not files.entries():
+                sweep(files, "")
+    return rows
 
 
 def write_stream(df: DataFrame, stream: BinaryIO, place: Target) -> int:
     """Write a batch ``df`` in its order to the stream of ``place``; returns the number of rows."""
     schema = arrow_schema(df)
-    with _spooled(df, place) as spool:
-        return _WRITERS[place.format](_groups(spool, schema), schema, stream)
+    with _spooled(df, place) as (batches, rows):
+        written = write_batches(batches, schema, stream, place.format)
+    if written != rows:
+        raise SourceError(f"{written:,} of {rows:,} rows came to {place.place}; run it again")
+    return written
 
 
 def messages(df: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
@@ -78,6 +148,23 @@ def messages(df: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
     return _numbered(df).select(F.expr(key).alias("key"), F.expr(value).alias("value"))
 
 
+def send(rows: DataFrame, topic: Topic) -> int:
+    """Send ``messages`` to a topic; returns how many."""
+    rows = rows.persist()  # counted and sent, computed once; Spark tells no observer of the sending
+    try:
+        count = rows.count()
+        (
+            rows.write.format("kafka")
+            .option("kafka.bootstrap.servers", topic.servers)
+            .option("topic", topic.name)
+            .options(**topic.options)
+            .save()
+        )
+    finally:
+        rows.unpersist()
+    return count
+
+
 def _numbered(df: DataFrame) -> DataFrame:
     """Numbers for names: some sessions take names that differ only in case for the same."""
     return df.toDF(*(f"c{number}" for number in range(len(df.columns))))
@@ -86,22 +173,6 @@ def _numbered(df: DataFrame) -> DataFrame:
 def _sql_map(options: dict[str, str]) -> str:
     pairs = [f'"{text}"' for item in options.items() for text in item]
     return f"map({', '.join(pairs)})"
-
-
-def _write_topic(df: DataFrame, topic: Topic, keys: Sequence[str]) -> int:
-    sent = messages(df, keys).persist()  # counted and sent, computed once
-    try:
-        rows = sent.count()
-        (
-            sent.write.format("kafka")
-            .option("kafka.bootstrap.servers", topic.servers)
-            .option("topic", topic.name)
-            .options(**topic.options)
-            .save()
-        )
-    finally:
-        sent.unpersist()
-    return rows
 
 
 def arrow_schema(df: DataFrame) -> pa.Schema:
@@ -116,33 +187,42 @@ def arrow_schema(df: DataFrame) -> pa.Schema:
 
 
 @contextmanager
-def _spooled(df: DataFrame, place: Target) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The rows of ``df`` in order, from a hidden folder beside the target that goes at the end."""
-    beside = Path(gettempdir()) if place.device else (place.directory or place.file).parent
-    spool = beside / f".{place.file.name}.{os.getpid()}.spool"
+def _spooled(df: DataFrame, place: Target) -> Iterator[tuple[Iterator[pa.RecordBatch], int]]:
+    """The rows of ``df`` in order, and how many, from a hidden folder that goes at the end.
+
+    It lies beside the file; for a device in this machine's own, which no cluster sees.
+    """
+    session = df.sparkSession
+    if place.device and is_on_cluster(session):
+        table = df.toArrow()
+        yield iter(table.to_batches()), table.num_rows
+        return
+    folder, _, name = place.place.rpartition("/")
+    files = files_at(gettempdir() if place.device else folder or "/", session)
+    spool = f".{name}.{os.getpid()}.spool"
     try:
-        _numbered(df).write.mode("overwrite").option("compression", "snappy").parquet(str(spool))
-        if not (spool / SUCCESS).exists():
-            raise SourceError(
-                f"the workers did not write {place.file} where the driver could see it; "
-                "name a place on storage that they share"
-            )
-        yield _batches(sorted(spool.glob("part-*.parquet")))
+        numbered = _numbered(df)
+        schema = arrow_schema(df)
+        parts, rows = write_parts(numbered, schema, files, spool, Format.PARQUET, durable=False)
+        yield _batches(files, [f"{spool}/{part}" for part in parts]), rows
     finally:
-        shutil.rmtree(spool, ignore_errors=True)
+        sweep(files, spool)
 
 
-def _batches(files: Iterable[Path]) -> Iterator[pa.RecordBatch]:
-    for path in files:
-        with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+def _batches(files: Files, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    for name in names:
+        with (
+            files.open(name) as stream,
+            pq.ParquetFile(stream, coerce_int96_timestamp_unit="us") as file,
+        ):
             yield from file.iter_batches(batch_size=_BATCH)
 
 
-def write_batches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, target: str | Path) -> int:
-    """Write Arrow batches as ``ids.sink.write`` writes a table, holding one row group at a time."""
-    place = resolve(target)
-    with faults_named(target), opened(place) as stream:
-        return _WRITERS[place.format](_groups(batches, schema), schema, stream)
+def write_batches(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: BinaryIO, format_: Format
+) -> int:
+    """Write Arrow batches as ``ids.sink`` writes a table, holding one row group at a time."""
+    return _WRITERS[format_](_groups(batches, schema), schema, stream)
 
 
 def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ids.model.window import CountWindow
 
-__all__ = ["Part", "cut", "halo_of", "last_alone", "stairs", "target_of"]
+__all__ = ["Part", "cut", "end_of", "halo_of", "last_alone", "stairs", "target_of"]
 
 Counts = npt.NDArray[np.int64]
 
@@ -52,13 +52,16 @@ def target_of(rows: int, halo: int) -> int:
     return max(4 * halo, min(_MOST, max(_FEWEST, rows // _TASKS)))
 
 
-def cut(counts: Counts, target: int, halo: int) -> list[Part]:
-    """Cut at the borders of buckets, so that each part has about ``target`` rows of its own."""
+def cut(counts: Counts, target: int, halo: int, old: int = 0) -> list[Part]:
+    """Cut at the borders of buckets, so that each part has about ``target`` rows of its own.
+
+    The first ``old`` rows are only looked back at: buckets of these alone are no part's own.
+    """
     before = np.concatenate([[0], np.cumsum(counts)])
-    total = int(before[-1])
+    total = int(before[-1]) - old
     target = -(-total // max(1, round(total / target)))  # of about equal length
     parts: list[Part] = []
-    start = 0
+    start = int(np.searchsorted(before, old, side="right")) - 1 if old else 0
     while start < len(counts):
         stop = int(np.searchsorted(before, before[start] + target, side="left"))
         stop = min(max(stop, start + 1), len(counts))
@@ -75,6 +78,12 @@ def last_alone(counts: Counts, slide: int, halo: int) -> list[Part]:
         return []
     start = int(np.searchsorted(before, emit, side="left")) - 1
     return [_part(before, start, len(counts), halo)]
+
+
+def end_of(counts: Counts, halo: int) -> Part:
+    """A part without rows of its own, after all of them: its halo is what rows to come look at."""
+    before = np.concatenate([[0], np.cumsum(counts)])
+    return _part(before, len(counts), len(counts), halo)
 
 
 def _part(before: Counts, start: int, stop: int, halo: int) -> Part:

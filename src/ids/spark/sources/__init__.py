@@ -3,7 +3,7 @@
 from ids.spark.sources.canonical import canonical
 from ids.spark.sources.kafka import MALFORMED, packages_for
 from ids.spark.sources.origin import ORIGIN, beside, with_origin
-from ids.spark.sources.reading import read
+from ids.spark.sources.reading import catalog_table, read
 from ids.spark.sources.retyped import retyped
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "ORIGIN",
     "beside",
     "canonical",
+    "catalog_table",
     "packages_for",
     "read",
     "retyped",

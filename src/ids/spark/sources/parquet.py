@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import reduce
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +19,10 @@ from ids.errors import SourceError
 from ids.model.table import Kind
 from ids.source.arrow import kind_of
 from ids.source.files import FileSource
+from ids.source.folder import FilePath
 from ids.source.parts import ParquetPart
+from ids.spark.location import Location
 from ids.spark.sources.canonical import floored, quoted, spell, typed
-from ids.spark.sources.locating import Location
 from ids.spark.sources.origin import ORIGIN, beside, name_origin
 
 __all__ = ["NANOSECONDS", "read_parquet"]
@@ -68,13 +68,12 @@ def read_parquet(
     session: SparkSession, location: Location, *, stream: bool, options: Mapping[str, str]
 ) -> DataFrame:
     """The rows of Parquet files, which may store a column in different widths."""
-    parts = [ParquetPart(file) for file in location.files]
-    columns = list(FileSource(parts).schema)
+    columns = list(FileSource(location.parts).schema)
     nanos = str(session.conf.get(NANOSECONDS, "false")).lower() == "true"
-    stored = {part.path: _layout(part, columns, nanos) for part in parts}
+    stored = {part.path: _layout(part, columns, nanos) for part in location.parts}
     if stream:
         stored = {location.files[0]: _widest(stored)}
-    groups: dict[str, list[Path]] = {}
+    groups: dict[str, list[FilePath]] = {}
     for file, layout in stored.items():
         groups.setdefault(repr(layout), []).append(file)
     odd = stream or location.has_odd_names()
@@ -91,7 +90,7 @@ def read_parquet(
 
 
 def _layout(part: ParquetPart, columns: list[str], nanos: bool) -> dict[str, _Stored]:
-    footer = pq.read_metadata(part.path)
+    footer = part.footer
     leaves = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
     return {
         name: _stored(part, name, footer, leaves[name], nanos) for name in columns if name in leaves
@@ -151,7 +150,7 @@ def _largest(footer: pq.FileMetaData, leaf: int) -> int:
     return largest
 
 
-def _widest(stored: Mapping[Path, Mapping[str, _Stored]]) -> dict[str, _Stored]:
+def _widest(stored: Mapping[FilePath, Mapping[str, _Stored]]) -> dict[str, _Stored]:
     """A stream reads all its files under one schema, those to come as well: in the widest types."""
     first, *others = stored
     found = {name: _wide(name, column) for name, column in stored[first].items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -12,9 +11,10 @@ from pyspark.sql import types as T
 
 from ids.errors import SourceError
 from ids.source.declared import plain_types
+from ids.source.folder import FilePath
 from ids.source.sampling import Sampled, sample
+from ids.spark.location import Location
 from ids.spark.sources.canonical import quoted, spell, zoned_instant
-from ids.spark.sources.locating import Location
 from ids.spark.sources.origin import LATER, ORIGIN, beside, name_origin
 
 __all__ = ["read_text"]
@@ -76,11 +76,11 @@ def read_text(
     return reduce(DataFrame.unionByName, frames)
 
 
-def _alike(sampled: Sampled, format_: str) -> dict[tuple[str, ...], list[Path]]:
+def _alike(sampled: Sampled, format_: str) -> dict[tuple[str, ...], list[FilePath]]:
     """Files whose columns stand in one order: a CSV reader goes by place, not by name."""
     if format_ == "jsonl":
         return {(): list(sampled.headers)}
-    groups: dict[tuple[str, ...], list[Path]] = {}
+    groups: dict[tuple[str, ...], list[FilePath]] = {}
     for file, header in sampled.headers.items():
         groups.setdefault(header, []).append(file)
     return groups

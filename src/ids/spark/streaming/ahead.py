@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -23,21 +21,23 @@ from ids.model.window import span
 from ids.spark.rows import FAULT, TIME, Ready
 from ids.spark.sources import MALFORMED, ORIGIN
 from ids.spark.sources.canonical import spell
-from ids.spark.streaming.step import Counts
+from ids.spark.streaming.step import Batch, Counts
+from ids.spark.streaming.store import Piece
 from ids.spark.typed import Typed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["AHEAD", "Ahead", "Cap", "Group", "cap_of", "groups_of", "with_waiting"]
+__all__ = ["AHEAD", "WAITING", "Ahead", "Cap", "Group", "cap_of", "groups_of", "with_waiting"]
 
 AHEAD = "ids_ahead"
+WAITING = "waiting"
 
 _FEW = 1_000  # a gap is crossed when one row in so many has crossed it
 _BUCKETS = 2**20
 _LEAST, _MOST = -(2**63) + 1, 2**63 - 1
-_FILE = "waiting.parquet"
-_OWN = "column "  # before the name of a column of the table, in the file
+_OURS = (ORIGIN, MALFORMED)
+_OWN = "column "  # before the name of a column of the table, where it meets one of ours
 
 Found = TypeVar("Found")
 Integers = npt.NDArray[np.int64]
@@ -114,9 +114,12 @@ class Ahead:
     passed: int | None
 
     def admit(
-        self, rows: Ready, fresh: Path, take: Callable[[Ready], tuple[Counts, int | None, Found]]
-    ) -> tuple[Ready, Counts, Found]:
-        """Take the rows that are not too far ahead; the others get a fault, or wait in ``fresh``.
+        self,
+        batch: Batch,
+        rows: Ready,
+        take: Callable[[Ready], tuple[Counts, int | None, Found]],
+    ) -> tuple[Ready, Counts, Found, list[Piece]]:
+        """Take the rows that are not too far ahead; the others get a fault, or one of them waits.
 
         ``take`` also says the newest event time it has taken, or that came before. A row is hardly
         ever ahead, so all are taken first, and looked into only if one may be.
@@ -126,16 +129,16 @@ class Ahead:
             every = self._capped(rows, Cap(_MOST))
             counts, newest, found = take(every)
             if newest is None or newest <= limit:
-                return every, counts, found
+                return every, counts, found, []
         cap = self._settled(rows, limit)
         if limit > _LEAST and newest is not None and newest <= cap.limit:
-            return every, counts, found
+            return every, counts, found, []
         capped = self._capped(rows, cap)
         counts, _, found = take(capped)
-        if cap.waits:
-            _keep(rows, cap, fresh)
-            counts = replace(counts, waiting=1)
-        return capped, counts, found
+        if not cap.waits:
+            return capped, counts, found, []
+        waiting = _keep(batch, rows, cap)
+        return capped, replace(counts, waiting=1), found, [waiting]
 
     def _limit(self) -> int:
         """Rows up to this time are not ahead, whatever comes with them."""
@@ -176,25 +179,29 @@ class Ahead:
         return replace(rows, data=rows.data.withColumns(marked))
 
 
-def with_waiting(data: DataFrame, columns: Mapping[str, Typed], before: Path | None) -> DataFrame:
-    """The rows of a micro-batch, and the one that waits in the snapshot ``before`` it."""
-    if before is None or not (before / _FILE).exists():
+def with_waiting(batch: Batch, columns: Mapping[str, Typed]) -> DataFrame:
+    """The rows of a micro-batch, and the one that has waited since the batch before."""
+    data, pieces = batch.data, batch.pieces(WAITING)
+    if not pieces:
         return data
-    waiting = pq.read_table(before / _FILE)
-    places = {f"{_OWN}{name}": typed.text for name, typed in columns.items()}
-    known = [name for name in waiting.column_names if name in {*places, ORIGIN, MALFORMED}]
-    names = [places.get(name, name) for name in known]
-    schema = T.StructType([data.schema[name] for name in names])
-    row = data.sparkSession.createDataFrame(waiting.select(known).rename_columns(names), schema)
+    # columns may have come or gone since
+    places = {_OWN + name: typed.text for name, typed in columns.items()}
+    places |= {name: name for name in _OURS if name in data.columns}
+    known = {
+        held: places[name] for held, name in pieces[0].facts["columns"].items() if name in places
+    }
+    fields = [T.StructField(held, data.schema[text].dataType) for held, text in known.items()]
+    row = batch.store.read(pieces, T.StructType(fields)).toDF(*known.values())
     return data.unionByName(row, allowMissingColumns=True)
 
 
-def _keep(rows: Ready, cap: Cap, fresh: Path) -> None:
-    """The row that waits, in a snapshot; as it is one, it may pass through the driver."""
-    own = {f"{_OWN}{name}": typed.text for name, typed in rows.columns.items() if typed.kind}
-    own |= {name: name for name in (ORIGIN, MALFORMED) if name in rows.data.columns}
-    waiting = rows.data.filter(_beyond(cap)).selectExpr(*own.values()).toArrow()
-    pq.write_table(waiting.rename_columns(list(own)), fresh / _FILE)
+def _keep(batch: Batch, rows: Ready, cap: Cap) -> Piece:
+    """The row that waits, in the store, its columns under numbers."""
+    own = {_OWN + name: typed.text for name, typed in rows.columns.items() if typed.kind}
+    own |= {name: name for name in _OURS if name in rows.data.columns}
+    held = {f"c{number}": name for number, name in enumerate(own)}
+    row = rows.data.filter(_beyond(cap)).selectExpr(*own.values()).toDF(*held)
+    return batch.store.write(row, batch.number, WAITING, columns=held)
 
 
 def _beyond(cap: Cap) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from urllib.parse import unquote
 
 from ids.errors import SourceError
+from ids.source.folder import at_once
+from ids.source.parts import ParquetPart
+from ids.spark.files import Files, path_at
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["check_files", "source_columns"]
 
@@ -28,36 +27,37 @@ def source_columns(data: DataFrame) -> frozenset[str]:
     )
 
 
-def check_files(checkpoint: Path, columns: Collection[str]) -> None:
+def check_files(session: SparkSession, checkpoint: Files, columns: Collection[str]) -> None:
     """Refuse a micro-batch with a Parquet file that is not whole, or lacks one of ``columns``.
 
-    Reads the footers of the files that Spark's ``checkpoint`` names for the batch at work, as far
-    as the driver can see them.
+    Reads the footers of the files that the ``checkpoint`` names for the batch at work.
     """
-    for path in _arrived(checkpoint):
-        try:
-            names = set(pq.read_schema(path).names)
-        except (OSError, pa.ArrowException) as error:
-            raise SourceError(f"{path} is not a whole Parquet file; write it again") from error
+
+    def schema(place: str) -> ParquetPart:
+        return ParquetPart(path_at(place, session))
+
+    for part in at_once(schema, _arrived(checkpoint)):
         for name in columns:
-            if name not in names:
+            if name not in part.schema.names:
                 raise SourceError(
-                    f"{path} does not fit the files before it: it lacks column {name!r}; "
+                    f"{part.path} does not fit the files before it: it lacks column {name!r}; "
                     "write it again"
                 )
 
 
-def _arrived(checkpoint: Path) -> Iterator[Path]:
+def _arrived(checkpoint: Files) -> Iterator[str]:
     """The Parquet files of the last batch in the logs of Spark's sources."""
-    for source in checkpoint.glob("sources/*"):
-        logs = [log for log in source.iterdir() if log.name.split(".")[0].isdigit()]
-        newest = max(logs, key=lambda log: int(log.name.split(".")[0]), default=None)
-        lines = [] if newest is None else newest.read_text(encoding="utf-8").splitlines()[1:]
+    for source in checkpoint.entries("spark/sources"):
+        folder = f"spark/sources/{source.name}"
+        logs = [e.name for e in checkpoint.entries(folder) if e.name.split(".")[0].isdigit()]
+        newest = max(logs, key=lambda log: int(log.split(".")[0]), default=None)
+        if newest is None:
+            continue
+        lines = checkpoint.read(f"{folder}/{newest}").decode().splitlines()[1:]
         entries = [json.loads(line) for line in lines if line.startswith('{"path"')]
         # every tenth log holds those before it as well
         last = max((entry["batchId"] for entry in entries), default=None)
         for entry in entries:
-            parts = urlsplit(entry["path"])
-            path = Path(unquote(parts.path))
-            if entry["batchId"] == last and parts.scheme == "file" and path.suffix == ".parquet":
-                yield path
+            place = unquote(entry["path"])
+            if entry["batchId"] == last and place.endswith(".parquet"):
+                yield place

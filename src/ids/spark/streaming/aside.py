@@ -11,14 +11,17 @@ from pyspark.sql import functions as F
 from ids.engine.aside import notes
 from ids.errors import DataError
 from ids.model.table import unused
+from ids.sink.target import Format
 from ids.spark.aside import made, shown
+from ids.spark.files import files_at
+from ids.spark.parts import write_parts
 from ids.spark.rows import FAULT, Ready
-from ids.spark.sinks import write
+from ids.spark.sinks import arrow_schema
 from ids.spark.sources import MALFORMED, ORIGIN
 from ids.spark.streaming.ahead import AHEAD
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Aside", "refuse"]
 
@@ -29,21 +32,25 @@ class Aside:
     A batch that is tried again replaces its file.
     """
 
-    def __init__(self, directory: Path, table: str) -> None:
-        self._directory = directory.expanduser().absolute()
+    def __init__(self, directory: str | Path, table: str, session: SparkSession) -> None:
+        self._files = files_at(directory, session)
         self._table = table.replace(os.sep, "_")
 
     def keep(self, rows: Ready, number: int) -> None:
         """Keep the bad rows of batch ``number``."""
-        made(self._directory)
-        write(_bad(rows), self._file(number))
+        made(self._files)
+        bad = _bad(rows).coalesce(1)
+        staged = f"_{self._file(number)}"
+        names, _ = write_parts(bad, arrow_schema(bad), self._files, staged, Format.PARQUET)
+        self._files.move(f"{staged}/{names[0]}", self._file(number))
+        self._files.remove(staged)
 
     def forget(self, number: int) -> None:
         """Batch ``number`` has no bad rows, whatever an earlier try of it found."""
-        self._file(number).unlink(missing_ok=True)
+        self._files.remove(self._file(number))
 
-    def _file(self, number: int) -> Path:
-        return self._directory / f"{self._table}-{number:08d}.parquet"
+    def _file(self, number: int) -> str:
+        return f"{self._table}-{number:08d}.parquet"
 
 
 def refuse(rows: Ready, faults: int) -> None:

@@ -1,19 +1,18 @@
 """What happens to each micro-batch, in the one order that survives a crash at any moment.
 
-    snapshot i-1 ─▶ step ─▶ bad rows, emits (under names that depend on i alone) ─▶ snapshot i
+    manifest i-1 ─▶ step ─▶ bad rows, emits (under names that depend on i alone) ─▶ manifest i
 
-Spark has noted what batch i holds before it begins, and notes its end after snapshot i is there.
-So a batch that is begun again either finds its snapshot, and has nothing left to do, or starts
-from the same snapshot with the same rows and writes the same files once more.
+Spark has noted what batch i holds before it begins, and notes its end after manifest i is there.
+So a batch that is begun again either finds its manifest, and has nothing left to do, or starts
+from the same manifest with the same rows and writes the same rows once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from dataclasses import asdict
 from threading import Event, Lock
-from time import perf_counter
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,65 +21,25 @@ from ids.errors import CheckpointError, IdsError, SourceError, StateError
 from ids.spark.failures import translated
 from ids.spark.rows import Ready
 from ids.spark.streaming.aside import Aside, refuse
+from ids.spark.streaming.emits import Emits
+from ids.spark.streaming.observed import Observed, Reporter
 from ids.spark.streaming.outputs import Output
-from ids.spark.streaming.snapshots import Snapshots
-from ids.spark.streaming.step import Batch, Outcome, Step
+from ids.spark.streaming.progress import Progress, Totals
+from ids.spark.streaming.revision import Script
+from ids.spark.streaming.step import Batch, Counts, Step
+from ids.spark.streaming.store import Manifest, Store
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Batches", "Progress", "Totals"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Over the life of a stream, restarts included; part of every snapshot."""
-
-    rows: int = 0
-    late: int = 0
-    ahead: int = 0
-    bad: int = 0
-    emits: int = 0
-
-    def plus(self, outcome: Outcome) -> Totals:
-        """After one more batch."""
-        counts = outcome.counts
-        return Totals(
-            self.rows + counts.rows,
-            self.late + counts.late,
-            self.ahead + counts.ahead,
-            self.bad + counts.bad,
-            self.emits + outcome.emits.num_rows,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a stream has come.
-
-    batch       the last one done; None before the first
-    totals      of all batches, those before a restart too
-    rows        of the last batch that passed WHERE; bad, late and ahead ones too
-    seconds     the last batch took
-    watermark   instants before it have had their emits, rows before it are late
-    state_rows  what is remembered for windows to come
-    waiting     1 if a row far ahead of the others waits for more to come there; else 0
-    """
-
-    batch: int | None = None
-    totals: Totals = Totals()
-    rows: int = 0
-    seconds: float = 0.0
-    watermark: datetime | None = None
-    state_rows: int = 0
-    waiting: int = 0
-
-    @property
-    def rows_per_second(self) -> float:
-        """Of the last batch."""
-        return self.rows / self.seconds if self.seconds else 0.0
+def _session(data: DataFrame) -> SparkSession:
+    """The session of a micro-batch, a copy of the user's; there, timestamps are written as such."""
+    session = data.sparkSession
+    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    return session
 
 
 class Batches:
@@ -90,19 +49,19 @@ class Batches:
         self,
         step: Step,
         check: Callable[[], None],
-        snapshots: Snapshots,
+        store: Store,
         output: Output,
         lateness: int,
         max_ahead: int | None,
         aside: Aside | None,
         on_progress: Callable[[Progress], None] | None,
-        sweeps: Sequence[Callable[[], None]],
+        script: Script | None = None,
     ) -> None:
         self._step, self._check = step, check
-        self._snapshots, self._output = snapshots, output
+        self._store, self._output = store, output
         self._lateness, self._max_ahead = lateness, max_ahead
         self._aside, self._on_progress = aside, on_progress
-        self._sweeps = sweeps
+        self._script, self._reporter = script, Reporter()
         self._busy = Lock()
         self._ended = Event()
         self.failure: BaseException | None = None
@@ -115,7 +74,7 @@ class Batches:
                 # to return would be to tell Spark that the batch is done
                 raise StateError("the stream has been stopped")
             try:
-                with translated():
+                with self._store.blaming(), translated():
                     self._take(data, number)
             except BaseException as error:
                 self.failure = error
@@ -124,6 +83,10 @@ class Batches:
         if self._on_progress is not None:
             self._on_progress(self.progress)
 
+    def watched(self, data: DataFrame) -> DataFrame:
+        """The streaming DataFrame whose batches are to be taken, and told of in its progress."""
+        return self._reporter.watched(data)
+
     def end(self) -> None:
         """Take no more batches; returns when the one at work has come to its end."""
         self._ended.set()
@@ -131,66 +94,53 @@ class Batches:
             pass
 
     def _resumed(self) -> Progress:
-        """Where the last snapshot stands; what was written after it is taken back."""
-        latest = self._snapshots.latest()
+        """Where the last manifest stands; what was written after it is taken back."""
+        latest = self._store.begin()
         if latest is None:
             self._output.rewind(None, {})
             return Progress()
-        facts = self._snapshots.load(latest).facts
-        self._output.rewind(latest, facts["output"])
-        totals, watermark = Totals(**facts["totals"]), _instant(facts["watermark"])
-        waiting = facts.get("waiting", 0)  # snapshots of older versions have none
-        return Progress(latest, totals, 0, 0.0, watermark, facts["state_rows"], waiting)
+        self._output.rewind(latest.batch, latest.facts["output"])
+        return Progress.of(latest)
 
     def _take(self, data: DataFrame, number: int) -> None:
         started = perf_counter()
-        latest = self._snapshots.latest()
+        before = self._store.latest()
+        latest = None if before is None else before.batch
         if number == latest:
-            return  # the process died after this batch's snapshot, before Spark noted its end
+            return  # the process died after this batch's manifest, before Spark noted its end
         if number != (0 if latest is None else latest + 1):
             raise CheckpointError(
-                f"the checkpoint is torn: Spark goes on with batch {number}, the last snapshot is "
-                f"{latest}; restore it as a whole, or start anew in another folder"
+                f"the checkpoint is torn: Spark goes on with batch {number}, the last manifest is "
+                f"{latest}; restore it as a whole, or start anew in another directory"
             )
         self._check()
-        before = None if latest is None else self._snapshots.load(latest)
-        facts: dict[str, Any] = {} if before is None else before.facts["output"]
+        self._store.session = _session(data)
         batch = Batch(
-            number,
-            data,
-            self._lateness,
-            None if before is None else before.folder,
-            self._snapshots.fresh(number),
-            self._max_ahead,
+            number, data, self._lateness, before, self._store, self._max_ahead, self._script
         )
         outcome = self._step.advance(batch, lambda rows, faults: self._faulty(rows, faults, number))
         if self._aside is not None and not (outcome.counts.bad or outcome.counts.ahead):
             self._aside.forget(number)
         so_far = Totals() if before is None else Totals(**before.facts["totals"])
-        totals = so_far.plus(outcome)
-        written = self._written(outcome.emits, number, facts)
-        self._snapshots.commit(
-            number,
-            {
-                "output": written,
-                "totals": asdict(totals),
-                "watermark": outcome.watermark,
-                "state_rows": outcome.state_rows,
-                "waiting": outcome.counts.waiting,
-            },
-        )
-        for sweep in self._sweeps:
-            sweep()
-        self.progress = replace(
-            self.progress,
-            batch=number,
-            totals=totals,
-            rows=outcome.counts.rows,
-            seconds=perf_counter() - started,
-            watermark=_instant(outcome.watermark),
-            state_rows=outcome.state_rows,
-            waiting=outcome.counts.waiting,
-        )
+        written: dict[str, Any] = {} if before is None else before.facts["output"]
+        emits = 0
+        if outcome.emits is not None:
+            emits, written = self._written(outcome.emits, number, written)
+        facts = {
+            "output": written,
+            "totals": asdict(so_far.plus(outcome.counts, emits)),
+            "rows": outcome.counts.rows,
+            "watermark": outcome.watermark,
+            "waiting": outcome.counts.waiting,
+            "seconds": perf_counter() - started,
+            "at": time(),
+            "step": outcome.facts,
+            "script": self._script and self._script.facts(),
+        }
+        manifest = Manifest(number, facts, outcome.pieces)
+        self._store.commit(manifest)
+        self.progress = Progress.of(manifest)
+        self._reporter.report(_observed(manifest, outcome.counts, emits))
 
     def _faulty(self, rows: Ready, faults: int, number: int) -> None:
         if self._aside is not None:
@@ -198,7 +148,9 @@ class Batches:
         elif faults:
             refuse(rows, faults)
 
-    def _written(self, emits: pa.Table, number: int, facts: dict[str, Any]) -> dict[str, Any]:
+    def _written(
+        self, emits: Emits, number: int, facts: dict[str, Any]
+    ) -> tuple[int, dict[str, Any]]:
         try:
             return self._output.write(emits, number, facts)
         except (OSError, pa.ArrowException) as error:
@@ -209,5 +161,15 @@ class Batches:
             raise SourceError(f"{told}; run again once that is mended, nothing is lost") from error
 
 
-def _instant(watermark: int | None) -> datetime | None:
-    return None if watermark is None else _EPOCH + timedelta(microseconds=watermark)
+def _observed(manifest: Manifest, counts: Counts, emits: int) -> Observed:
+    return Observed(
+        counts.rows,
+        counts.late,
+        counts.bad,
+        counts.ahead,
+        emits,
+        manifest.rows,
+        manifest.bytes,
+        manifest.files,
+        manifest.facts["watermark"],
+    )

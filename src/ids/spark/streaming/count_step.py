@@ -1,60 +1,47 @@
 """Count windows on a stream: rows wait until the watermark has passed them, then have their rank.
 
-    micro-batch ─▶ not late ─┬─▶ before the watermark: settled ─▶ emits, and a tail of each key
-    held rows ───────────────┘─▶ at or after it: held back
+    micro-batch ─▶ not late ─▶ log ─┬─▶ before the watermark: settled ─┬─▶ emits
+    tail of each key ───────────────┼──────────────────────────────────┘
+                                    └─▶ at or after it: held back
 
 What is settled is final: no row that may still come stands before it. So the emits are those of a
-batch over all rows before the watermark, however they were split into micro-batches. Rows in the
-state are written and read by Spark; the driver sees the emits alone.
+batch over all rows before the watermark, however they were split into micro-batches. Rows are
+written and read by Spark; the driver sees counts, times and how far values reach.
 """
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from ids.errors import ScriptError
 from ids.model.scale import Scale
-from ids.model.table import Kind
+from ids.model.table import FIRST_INSTANT, Kind
 from ids.model.window import CountWindow
 from ids.plan import SelectPlan
-from ids.spark.counting import answer_fields, given_rows, measure_columns, orders_of
-from ids.spark.evaluating import nameless, output_names
+from ids.spark.counting import answered_tasks, emit_output, given_rows, stream_order
+from ids.spark.evaluating import nameless
 from ids.spark.fitting import Reach, fit_scales
 from ids.spark.frames import Frame
-from ids.spark.mapping import mapped
-from ids.spark.panes import COUNT
 from ids.spark.ranking import order
-from ids.spark.replaying import TASK, Replay
-from ids.spark.rows import FAULT, TIME, Ready, key, survey_columns, surveyed
+from ids.spark.rows import FAULT, TIME, Ready, measure, survey_columns, surveyed
 from ids.spark.sources import ORIGIN, with_origin
-from ids.spark.streaming.ahead import AHEAD, Ahead, with_waiting
-from ids.spark.streaming.emits import emit_schema
+from ids.spark.streaming.ahead import AHEAD, WAITING, Ahead, with_waiting
+from ids.spark.streaming.emits import Emits, emit_schema
 from ids.spark.streaming.intake import intake
+from ids.spark.streaming.row_store import ROWS, TAILS, Pool, RowStore
 from ids.spark.streaming.step import Batch, Counts, Faults, Outcome
-from ids.spark.streaming.tailing import EMIT, HELD, KIND, RANK, TAIL, Tailing
+from ids.spark.streaming.store import Piece
 from ids.spark.streaming.widening import farther
-from ids.spark.stretches import halo_of
-from ids.state.checkpoint import load, save
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["CountStep"]
 
-_STATE = "state"
-_ROWS = "rows"
-_TASK_ROWS = 200_000
-_PLACE = ("file", "start", "row")
+_LATE = "ids_late"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +50,24 @@ class _Known:
 
     last       the last event time of any sound row, µs
     watermark  µs; None before the first row
-    held       rows in the state
     reaches    (largest, smallest but 0) magnitude of each measure
     lowest     an exponent that the last bit of any value of a measure is at or above
+    folded     see ``RowStore``
+    buckets    see ``RowStore``
     """
 
     last: int | None
     watermark: int | None
-    held: int
     reaches: list[Reach | None]
     lowest: list[int | None]
+    folded: int = FIRST_INSTANT
+    buckets: int = 1
 
 
 class CountStep:
     """The step of a query with a count window (see ``Step``)."""
 
-    def __init__(self, plan: SelectPlan, frame: Frame, spark: SparkSession) -> None:
+    def __init__(self, plan: SelectPlan, frame: Frame) -> None:
         assert isinstance(plan.window, CountWindow)
         event_time = frame.columns[plan.order_by[0]]
         if event_time.kind not in (Kind.TIME, None):
@@ -86,8 +75,7 @@ class CountStep:
                 f"a stream needs a timestamp to order by, {plan.order_by[0]!r} is none",
                 hint="order by the event time, or run the script on files without a stream",
             )
-        self._plan, self._columns, self._spark = nameless(plan), frame.columns, spark
-        self._reach = halo_of(plan.window)
+        self._named, self._plan, self._columns = plan, nameless(plan), frame.columns
         self._schema = emit_schema(plan, frame)
 
     @property
@@ -96,149 +84,107 @@ class CountStep:
         return self._schema
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
-        """Settle what the watermark has passed, and speak for it; two jobs."""
+        """Write the micro-batch's rows, and speak for those that the watermark has passed."""
         data = _numbered(with_origin(batch.data), batch.number)
-        data = with_waiting(data, self._columns, batch.before)
+        given = with_waiting(replace(batch, data=data), self._columns)
         before = self._known(batch)
         ahead = Ahead(self._plan.order_by[0], batch.max_ahead, before.last, before.watermark)
-        rows, counts, known = ahead.admit(
-            intake(self._plan, self._columns, data),
-            batch.fresh,
-            lambda rows: self._seen(rows, before, batch.lateness),
+        rows, counts, (known, fresh, row), waiting = ahead.admit(
+            batch,
+            intake(self._plan, self._columns, given),
+            lambda rows: self._taken(rows, before, batch),
         )
         if counts.bad or counts.ahead:
             on_faults(rows, counts.bad)
         fitted = fit_scales(self._plan, rows.sound().data, known.reaches, known.lowest)
-        known.lowest[:] = [one.lowest for one in fitted]
-        scales = tuple(one.scale for one in fitted)
-        if known.watermark is None:
-            self._save(batch.fresh, known, 0)
-            return Outcome(self.schema.empty_table(), counts, None, 0)
-        size = before.held + counts.taken
-        self._advanced(batch, rows.sound(), before, known, scales, size)
-        emits = self._spoken(_kept(batch.fresh, EMIT))
-        held = sum(_rows_in(_kept(batch.fresh, kind)) for kind in (TAIL, HELD))
-        self._save(batch.fresh, known, held)
-        return Outcome(emits, counts, known.watermark, held)
+        known = replace(known, lowest=[one.lowest for one in fitted])
+        log, tails = (tuple(batch.pieces(kind)) for kind in (ROWS, TAILS))
+        keys, place = tuple(rows.keys), (known.folded, known.buckets)
+        store = RowStore(batch.store, batch.number, self._plan, keys, row, log, tails, *place)
+        if batch.revision is not None:
+            store = store.revised(batch.revision)
+        store = replace(store, log=(*store.log, *fresh))
+        emits = None
+        if known.watermark is not None:
+            since = FIRST_INSTANT if before.watermark is None else before.watermark
+            pool = store.pool(since, known.watermark)
+            if pool is not None:
+                emits = self._emits(rows, pool, tuple(one.scale for one in fitted))
+                if store.is_due(known.watermark):
+                    store = store.fold(known.watermark, pool.division)
+            store = store.compact()
+        known = replace(known, folded=store.folded, buckets=store.buckets)
+        pieces = {ROWS: list(store.log), TAILS: list(store.tails), WAITING: waiting}
+        return Outcome(emits, counts, known.watermark, asdict(known), pieces)
 
-    def _advanced(
-        self,
-        batch: Batch,
-        rows: Ready,
-        before: _Known,
-        known: _Known,
-        scales: tuple[Scale | None, ...],
-        size: int,
-    ) -> None:
-        """The job that writes emits, tail and held rows into the new snapshot, each by its kind."""
-        pool = self._pool(batch, rows, before.watermark)
-        plain = [T.StructField(field.name, field.dataType) for field in pool.schema]
-        row = T.StructType([*plain, T.StructField(RANK, T.LongType())])
-        whole = T.StructType(
-            [T.StructField(KIND, T.IntegerType()), *row, *answer_fields(self._plan)]
-        )
-        settled = pool.filter(f"{order(0)} < {known.watermark}L")
-        settled = settled.withColumn(RANK, F.lit(None).cast("bigint"))
-        tail = self._read(batch.before, TAIL, row)
-        if tail is not None:
-            settled = settled.unionByName(tail)
-        carried = (*rows.keys, *orders_of(self._plan, rows), ORIGIN)
-        replay = Replay(self._plan, tuple(rows.keys), carried, measure_columns(rows), scales, ())
-        tailing = Tailing(replay, self._reach, to_arrow_schema(whole))
-        told = mapped(self._ordered(settled, rows, size), tailing, whole)
-        held = pool.filter(f"{order(0)} >= {known.watermark}L")
-        lacking = [field for field in whole.fields if field.name not in pool.columns]
-        nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in lacking[1:]]
-        every = told.unionByName(held.select(F.lit(HELD).alias(KIND), *pool.columns, *nulls))
-        every.write.partitionBy(KIND).parquet(str(batch.fresh / _ROWS))
-
-    def _ordered(self, settled: DataFrame, rows: Ready, size: int) -> DataFrame:
-        """Whole keys in tasks of their own, in window order."""
-        tasks = max(1, -(-size // _TASK_ROWS)) if rows.keys else 1
-        number = f"pmod(xxhash64({', '.join(rows.keys)}), {tasks}L)" if rows.keys else "0"
-        by = [F.col(n).asc_nulls_first() for n in (*rows.keys, *orders_of(self._plan, rows))]
-        tasked = settled.withColumn(TASK, F.expr(f"cast({number} as int)"))
-        return tasked.repartitionById(tasks, TASK).sortWithinPartitions(*by, ORIGIN)
-
-    def _spoken(self, folder: Path) -> pa.Table:
-        """The emits of a snapshot in the making, in the order of the stream; they leave it."""
-        if not folder.exists():
-            return self.schema.empty_table()
-        table = ds.dataset(folder, format="parquet").to_table()
-        shutil.rmtree(folder)
-        orders = [order(n) for n in range(len(self._plan.order_by))]
-        place = {f"{ORIGIN}.{n}": pc.struct_field(table.column(ORIGIN), n) for n in _PLACE}
-        sorting = pa.table({**{name: table.column(name) for name in orders}, **place})
-        by = [(name, "ascending", "at_start") for name in sorting.column_names]
-        table = table.take(pc.sort_indices(sorting, sort_keys=by))
-        names = [key(n) for n in range(len(self._plan.partition_by))]
-        names += [order(0), COUNT, *output_names(self._plan)]
-        columns = [table.column(n).cast(f.type) for n, f in zip(names, self.schema, strict=True)]
-        return pa.table(columns, schema=self.schema)
+    def _emits(self, rows: Ready, pool: Pool, scales: tuple[Scale | None, ...]) -> Emits:
+        """The emits of the settled rows, every task's in the order of the stream."""
+        ranked = pool.division.emits()
+        answers = answered_tasks(self._plan, rows, pool.data, ranked, scales, near=True)
+        if not rows.keys:
+            # tasks are stretches, one after another
+            return Emits(emit_output(self._named, rows, answers), self.schema)
+        by = tuple(stream_order(self._plan, answers))
+        data = emit_output(self._named, rows, answers.sortWithinPartitions(*by))
+        return Emits(data, self.schema, by if len(ranked.bounds) > 1 else ())
 
     def _known(self, batch: Batch) -> _Known:
-        if batch.before is None:
+        if batch.facts is None:
             nothing: list[Any] = [None] * len(self._plan.measures)
-            return _Known(None, None, 0, nothing, list(nothing))
-        facts, _ = load(batch.before / _STATE)
-        reaches = [None if reach is None else tuple(reach) for reach in facts["reaches"]]
-        return _Known(facts["last"], facts["watermark"], facts["held"], reaches, facts["lowest"])
+            return _Known(None, None, nothing, list(nothing))
+        reaches = [None if reach is None else tuple(reach) for reach in batch.facts["reaches"]]
+        known, revision = _Known(**batch.facts | {"reaches": reaches}), batch.revision
+        if revision is None:
+            return known
+        held = [revision.measure(number) for number in range(len(self._plan.measures))]
+        return replace(
+            known,
+            reaches=[None if old is None else known.reaches[old] for old in held],
+            lowest=[None if old is None else known.lowest[old] for old in held],
+        )
 
-    def _save(self, folder: Path, known: _Known, held: int) -> None:
-        facts = {
-            "last": known.last,
-            "watermark": known.watermark,
-            "held": held,
-            "reaches": known.reaches,
-            "lowest": known.lowest,
-        }
-        save(folder / _STATE, facts, {})
-
-    def _seen(
-        self, rows: Ready, before: _Known, lateness: int
-    ) -> tuple[Counts, int | None, _Known]:
-        """One job over the micro-batch: what came, and how far the watermark moves."""
-        late = "false" if before.watermark is None else f"{TIME} < {before.watermark}L"
-        counted = [
-            F.expr(f"count_if({FAULT} IS NULL AND {late})").alias("ids_late"),
+    def _taken(
+        self, rows: Ready, before: _Known, batch: Batch
+    ) -> tuple[Counts, int | None, tuple[_Known, list[Piece], T.StructType]]:
+        """Write the rows that are not late; what came, and how far the watermark moves."""
+        watched = [
+            *survey_columns(self._plan, rows),
+            F.expr(f"count_if({_LATE})").alias("ids_late"),
             F.expr(f"count_if({AHEAD})").alias("ids_ahead"),
         ]
-        found = rows.data.agg(*survey_columns(self._plan, rows), *counted).first()
-        assert found is not None
-        now = surveyed(self._plan, found.asDict())
+        timed, watching = self._timed(rows, before.watermark), Observation()
+        sound = timed.observe(watching, *watched).filter(f"{FAULT} IS NULL AND NOT {_LATE}")
+        given = given_rows(self._plan, replace(rows, data=sound))
+        # a number, be it of a column of NULLs
+        given = given.withColumn(order(0), F.col(order(0)).cast("bigint"))
+        # a file for each core at most, however many partitions a source has
+        given = given.coalesce(given.sparkSession.sparkContext.defaultParallelism)
+        piece = batch.store.write(given, batch.number, ROWS, panes=order(0))
+        # a plan that turns out empty forgets what it has watched
+        found = watching.get if piece.rows else timed.agg(*watched).collect()[0].asDict()
+        now = surveyed(self._plan, found)
+        ahead = found["ids_ahead"]
+        counts = Counts(now.rows, found["ids_late"], now.faults - ahead, ahead)
+        if piece.rows != counts.taken:
+            raise batch.store.lacking(piece.name, piece.rows, counts.taken)
         last = max((t for t in (before.last, now.last) if t is not None), default=None)
-        watermark = before.watermark
-        if last is not None:
-            watermark = max(last - lateness, last - lateness if watermark is None else watermark)
+        passed = (before.watermark, None if last is None else last - batch.lateness)
+        watermark = max((t for t in passed if t is not None), default=None)
         reaches = [
             farther(a, b if b is not None and b[0] else None)
             for a, b in zip(before.reaches, now.reaches, strict=True)
         ]
-        ahead = found["ids_ahead"]
-        counts = Counts(now.rows, found["ids_late"], now.faults - ahead, ahead)
-        return counts, last, _Known(last, watermark, before.held, reaches, list(before.lowest))
+        known = replace(before, last=last, watermark=watermark, reaches=reaches)
+        row = T.StructType([T.StructField(field.name, field.dataType) for field in given.schema])
+        return counts, last, (known, [piece] if piece.rows else [], row)
 
-    def _pool(self, batch: Batch, rows: Ready, watermark: int | None) -> DataFrame:
-        """Rows that are not settled yet: those held back, and the new ones that are not late."""
-        fresh = given_rows(self._plan, rows)
-        if watermark is not None:
-            fresh = fresh.filter(f"{order(0)} >= {watermark}L")
-        held = self._read(batch.before, HELD, fresh.schema)
-        return fresh if held is None else fresh.unionByName(held)
-
-    def _read(self, folder: Path | None, kind: int, schema: T.StructType) -> DataFrame | None:
-        if folder is None or not _kept(folder, kind).exists():
-            return None
-        return self._spark.read.schema(schema).parquet(str(_kept(folder, kind)))
-
-
-def _kept(folder: Path, kind: int) -> Path:
-    """Where a snapshot has its rows of a kind; nowhere if there are none."""
-    return folder / _ROWS / f"{KIND}={kind}"
-
-
-def _rows_in(folder: Path) -> int:
-    return int(ds.dataset(folder, format="parquet").count_rows()) if folder.exists() else 0
+    def _timed(self, rows: Ready, watermark: int | None) -> DataFrame:
+        """The columns that are needed, and whether a row is late."""
+        late = "false" if watermark is None else f"({FAULT} IS NULL AND {TIME} < {watermark}L)"
+        made = [TIME, FAULT, AHEAD, ORIGIN, *rows.keys]
+        made += [measure(number) for number, typed in enumerate(rows.measures) if typed]
+        own = [self._columns[name].text for name in self._plan.columns]
+        return rows.data.selectExpr(*own, *made, f"{late} AS {_LATE}")
 
 
 def _numbered(data: DataFrame, number: int) -> DataFrame:

@@ -4,105 +4,104 @@ from __future__ import annotations
 
 import fcntl
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import Any, BinaryIO
 
 from ids.errors import CheckpointError
 from ids.model.rendering import render
-from ids.plan import PlannedItem, SelectPlan
-from ids.sink.writing import whole
+from ids.model.window import CountWindow, TimeWindow, span
+from ids.plan import SelectPlan
+from ids.spark.files import Files, LocalFiles, Readable
+from ids.spark.streaming.manifest import FORMAT, altered, shown, unknown_format
 
-if TYPE_CHECKING:
-    from ids.spark.frames import Frame
+__all__ = ["claim", "claimed", "identity", "lock", "refuse_another", "stream_at", "window_text"]
 
-__all__ = ["checkpoint_root", "claim", "claimed", "identity", "lock", "refuse_another"]
-
-_VERSION = 1
+_FOLDER = "ids"
 _FILE = "stream"
 _LOCK = "lock"
 
 
-def identity(plan: SelectPlan, output: str, frame: Frame | None = None) -> dict[str, object]:
-    """What a stream is, part by part; lateness and the like may change over its life.
-
-    Without a ``frame`` (before Spark has started) the types of the columns are left out.
-    """
-    items = [
-        [i.kind.value, i.game.name, i.measure, i.predicate, i.name, list(i.parts), *_sample(i)]
-        for i in plan.items
-    ]
-    measures = ["*" if m is None else render(m) for m in plan.measures]
-    script = [items, measures, [render(p) for p in plan.predicates]]
+def identity(plan: SelectPlan, output: str) -> dict[str, object]:
+    """What a stream is for all its life, part by part; the rest of its script may change."""
     where = None if plan.where is None else render(plan.where)
-    types = frame and {name: frame.columns[name].type for name in sorted(plan.columns)}
     return {
-        "version": _VERSION,
+        "version": FORMAT,
         "table": plan.table,
-        "script": [*script, where, list(plan.partition_by), list(plan.order_by)],
-        "window": repr(plan.window),
+        "window": window_text(plan.window),
+        "WHERE": where,
+        "PARTITION BY": list(plan.partition_by),
+        "ORDER BY": list(plan.order_by),
         "output": output,
-        **({} if types is None else {"schema": types}),
-        **({"seed": plan.seed} if plan.sampled else {}),
     }
 
 
-def _sample(item: PlannedItem) -> list[float]:
-    """What an item is sampled by; nothing of one that is not."""
-    asked = item.approximate
-    return [] if asked is None else [asked.size, asked.confidence]
+def window_text(window: CountWindow | TimeWindow) -> str:
+    """A window as the script writes it.
+
+    >>> window_text(CountWindow(100, 10)), window_text(TimeWindow("1 minute", "10 seconds"))
+    ('ROWS 100 PRECEDING SLIDE 10 ROWS', 'RANGE 1 minute PRECEDING SLIDE 10 seconds')
+    """
+    if isinstance(window, CountWindow):
+        return f"ROWS {window.size} PRECEDING SLIDE {window.slide} ROWS"
+    return f"RANGE {span(window.duration)} PRECEDING SLIDE {span(window.slide or 0)}"
 
 
-def checkpoint_root(place: str | Path) -> Path:
-    """The folder of a checkpoint; what is no folder is refused."""
-    if "://" in str(place):
-        raise CheckpointError(f"checkpoint {place} is no folder; name one the driver can write to")
-    return Path(place).expanduser().absolute()
-
-
-def claimed(root: Path) -> bool:
+def claimed(files: Files) -> bool:
     """Whether a checkpoint is a stream's already."""
-    return (root / _FILE).exists()
+    return any(entry.name == _FILE for entry in files.entries(_FOLDER))
 
 
-def claim(root: Path, stream: dict[str, object]) -> None:
+def claim(files: Files, stream: dict[str, object]) -> None:
     """Make the checkpoint this stream's own; refuse another's."""
-    if claimed(root):
-        refuse_another(root, stream)
+    if claimed(files):
+        refuse_another(files, stream)
         return
-    place = root / _FILE
     try:
-        with whole(place) as file:
-            file.write(json.dumps(stream, indent=1).encode())
+        files.write(f"{_FOLDER}/{_FILE}", json.dumps(stream, indent=1).encode())
     except OSError as error:
-        raise CheckpointError(f"cannot write checkpoint {place}: {error.strerror}") from error
+        fault = error.strerror or str(error)
+        raise CheckpointError(f"cannot write checkpoint {shown(files)}: {fault}") from error
 
 
-def refuse_another(root: Path, stream: dict[str, object]) -> None:
-    """Refuse the checkpoint of a stream that differs in one of these parts."""
-    place = root / _FILE
+def stream_at(files: Readable) -> dict[str, Any] | None:
+    """What the stream of a checkpoint is; None if it is no stream's yet."""
+    name = f"{_FOLDER}/{_FILE}"
     try:
-        known = json.loads(place.read_bytes())
-    except ValueError:
-        raise CheckpointError(f"checkpoint {place} was altered; start anew elsewhere") from None
-    # through JSON and back, as what is kept went
-    differing = [
-        part for part, value in json.loads(json.dumps(stream)).items() if known.get(part) != value
-    ]
+        known: dict[str, Any] = json.loads(files.read(name))
+        format_ = known["version"]
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError):
+        raise altered(files, name) from None
+    if format_ != FORMAT:
+        raise unknown_format(files, format_)
+    return known
+
+
+def refuse_another(files: Readable, stream: dict[str, object]) -> None:
+    """Refuse the checkpoint of a stream that differs in one of these parts."""
+    known = stream_at(files) or {}
+    differing = [part for part, value in stream.items() if known.get(part) != value]
     if differing:
         raise CheckpointError(
-            f"checkpoint {root.parent} belongs to a stream with another {' and '.join(differing)}; "
-            "give a new checkpoint directory, or go on with what it was made for"
+            f"checkpoint {shown(files)} belongs to a stream with another "
+            f"{' and '.join(differing)}; give a new checkpoint directory, or go on with what it "
+            "was made for"
         )
 
 
-def lock(root: Path) -> BinaryIO:
-    """Keep other processes out for as long as the file that is returned is open."""
-    file = (root / _LOCK).open("wb")
+def lock(files: Files) -> BinaryIO | None:
+    """Keep other processes of this machine out for as long as the file that is returned is open.
+
+    Elsewhere two streams meet in Spark's own log, which lets one of them go on.
+    """
+    if not isinstance(files, LocalFiles):
+        return None
+    file = (files.path / _FOLDER / _LOCK).open("wb")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
         raise CheckpointError(
-            f"checkpoint {root.parent} is in use by another stream; stop that one first"
+            f"checkpoint {shown(files)} is in use by another stream; stop that one first"
         ) from None
     return file

@@ -1,6 +1,6 @@
 """Where a stream's emits go, each exactly once: what a batch writes depends on its number alone.
 
-A batch that is tried again writes the same bytes to the same place. Two outputs cannot take back
+A batch that is tried again writes the same rows to the same place. Two outputs cannot take back
 what they were given, and may get a batch's emits twice after a crash: a callback, and a Kafka
 topic, whose messages carry the headers ``ids_batch`` and ``ids_row`` to know them by.
 """
@@ -12,15 +12,20 @@ import re
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ids.errors import SourceError
 from ids.sink.jsonl import write_jsonl
-from ids.sink.target import Format
-from ids.sink.writing import stream_csv, whole
+from ids.sink.target import Format, check_directory, refuse_orphan
+from ids.sink.writing import stream_csv, write_stream
+from ids.spark.files import Files, files_at, is_remote, local_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ids.spark.streaming.emits import Emits
 
 __all__ = ["Callback", "Output", "Target", "file_output"]
 
@@ -29,9 +34,16 @@ Target = str | Path | Callable[[pa.Table], None] | None
 
 
 class Output(Protocol):
-    """A place for emits. ``name`` is part of what a checkpoint knows its stream by."""
+    """A place for emits.
+
+    name   part of what a checkpoint knows its stream by
+    fixed  whether its columns cannot change: they are written down once
+    place  the directory to which Spark's workers write, if they do
+    """
 
     name: str
+    fixed: bool
+    place: str | None
 
     def check(self) -> None:
         """Refuse a place that holds what this stream did not write."""
@@ -41,30 +53,33 @@ class Output(Protocol):
         """Forget what came after batch ``number``; ``facts`` are those ``write`` gave then."""
         ...
 
-    def write(self, emits: pa.Table, number: int, facts: Facts) -> Facts:
-        """Put a batch's emits there, for good; what the next batch needs to know."""
+    def write(self, emits: Emits, number: int, facts: Facts) -> tuple[int, Facts]:
+        """Put a batch's emits there, for good; how many, and what the next batch needs to know."""
         ...
 
 
-def file_output(target: str | Path) -> Output:
-    """A directory of files, or a file that grows."""
-    path = Path(os.path.realpath(Path(target).expanduser()))
+def file_output(target: str | Path, session: SparkSession | None = None) -> Output:
+    """A directory of files on any file system, or a file of this machine that grows."""
+    place = str(target) if is_remote(target) else os.path.realpath(local_path(target))
     formats = {format_.value: format_ for format_ in Format}
-    format_ = formats.get(path.suffix.lower())
-    if str(target).endswith(("/", os.sep)) or path.is_dir():
-        return Parts(path, format_ or Format.PARQUET)
-    if format_ is None or format_ is Format.PARQUET:
+    format_ = formats.get(Path(place).suffix.lower())
+    directory = str(target).endswith(("/", os.sep)) or Path(place).is_dir()
+    if directory:
+        return Parts(files_at(place, session), format_ or Format.PARQUET)
+    if format_ is None or format_ is Format.PARQUET or is_remote(target):
         raise SourceError(
             f"a stream does not end, so {target} would never be a whole file; "
             f"give a directory, {target}/"
         )
-    return Appended(path, format_)
+    return Appended(Path(place), format_)
 
 
 class Callback:
     """Emits handed to a function: at least once."""
 
     name = "memory"
+    fixed = False
+    place: str | None = None
 
     def __init__(self, take: Callable[[pa.Table], None]) -> None:
         self._take = take
@@ -73,55 +88,71 @@ class Callback:
 
     def rewind(self, number: int | None, facts: Facts) -> None: ...
 
-    def write(self, emits: pa.Table, number: int, facts: Facts) -> Facts:  # noqa: ARG002
-        self._take(emits)
-        return facts
+    def write(self, emits: Emits, number: int, facts: Facts) -> tuple[int, Facts]:  # noqa: ARG002
+        table = emits.fetched()
+        self._take(table)
+        return table.num_rows, facts
 
 
 class Parts:
-    """A directory with one file for each batch that has emits; readers see whole files only."""
+    """A directory with files for each batch that has emits; readers see whole files only."""
 
-    def __init__(self, directory: Path, format_: Format) -> None:
-        self._directory, self._format = directory, format_
-        self.name = str(directory)
+    fixed = False
+
+    def __init__(self, files: Files, format_: Format) -> None:
+        self._files, self._format = files, format_
+        self.name = files.uri.removeprefix("file:")
+        self.place: str | None = self.name
 
     def check(self) -> None:
-        _refuse_orphan(self._directory)
-        if self._directory.is_dir():
-            others = sorted(entry.name for entry in self._directory.glob("[!.]*"))
-            if others:
-                raise SourceError(
-                    f"{self._directory} already holds {others[0]}; give an empty or a new directory"
-                )
+        refuse_orphan(self.name)
+        check_directory(self.name)
+        others = [e.name for e in self._files.entries() if not e.name.startswith((".", "_"))]
+        if others:
+            raise SourceError(
+                f"{self.name} already holds {others[0]}; give an empty or a new directory"
+            )
 
     def rewind(self, number: int | None, facts: Facts) -> None:  # noqa: ARG002
-        self._directory.mkdir(exist_ok=True)
-        for path in self._directory.iterdir():
-            # a driver that was killed may have left a file it had not finished
-            name = rf"(\.?)part-(\d+){re.escape(self._format.value)}(\.\d+\.tmp)?"
-            found = re.fullmatch(name, path.name)
-            if found and (found[1] or number is None or int(found[2]) > number):
-                path.unlink()
+        self._files.make()
+        part = re.compile(rf"part-(\d+)(-\d+)?{re.escape(self._format.value)}")
+        for entry in self._files.entries():
+            found = part.fullmatch(entry.name)
+            newer = found and (number is None or int(found[1]) > number)
+            # a driver that was killed may have left files it had not finished
+            if newer or re.fullmatch(r"_part-\d+", entry.name):
+                self._files.remove(entry.name)
 
-    def write(self, emits: pa.Table, number: int, facts: Facts) -> Facts:
-        part = self._directory / f"part-{number:08d}{self._format.value}"
-        if emits.num_rows:
-            with whole(part) as file:
-                _WRITERS[self._format](emits, file)
-        else:
-            part.unlink(missing_ok=True)
-        return facts
+    def write(self, emits: Emits, number: int, facts: Facts) -> tuple[int, Facts]:
+        from ids.spark.parts import write_parts  # an output is checked before there is a pyspark
+
+        staged, part = f"_part-{number:08d}", f"part-{number:08d}"
+        if emits.few:  # Spark takes longer to write a file than to work them out
+            table, content = emits.fetched(), BytesIO()
+            if table.num_rows:
+                write_stream(table, content, self._format)
+                self._files.write(staged, content.getvalue())
+                self._files.move(staged, f"{part}{self._format.value}")
+            return table.num_rows, facts
+        names, rows = write_parts(emits.data, emits.schema, self._files, staged, self._format)
+        for place, name in enumerate(names):
+            suffix = f"-{place:05d}" if len(names) > 1 else ""
+            self._files.move(f"{staged}/{name}", f"{part}{suffix}{self._format.value}")
+        self._files.remove(staged)
+        return rows, facts
 
 
 class Appended:
-    """One file that grows; its length is part of a snapshot, and what lies beyond is cut off."""
+    """One file that grows; its length is part of a manifest, and what lies beyond is cut off."""
+
+    place: str | None = None
 
     def __init__(self, file: Path, format_: Format) -> None:
         self._file, self._format = file, format_
-        self.name = str(file)
+        self.name, self.fixed = str(file), format_ is Format.CSV
 
     def check(self) -> None:
-        _refuse_orphan(self._file)
+        refuse_orphan(self.name)
         if self._file.exists():
             raise SourceError(f"{self._file} is already there; give a new file")
 
@@ -136,36 +167,19 @@ class Appended:
         if present > length:
             os.truncate(self._file, length)
 
-    def write(self, emits: pa.Table, number: int, facts: Facts) -> Facts:
+    def write(self, emits: Emits, number: int, facts: Facts) -> tuple[int, Facts]:
         self.rewind(number, facts)
         length = facts.get("length", 0)
-        if not emits.num_rows:
-            return facts
+        table = emits.fetched()
+        if not table.num_rows:
+            return 0, facts
         written = BytesIO()
         if self._format is Format.CSV:
-            stream_csv(emits, written, header=length == 0)
+            stream_csv(table, written, header=length == 0)
         else:
-            write_jsonl(emits, written)
+            write_jsonl(table, written)
         with self._file.open("ab") as file:
             file.write(written.getbuffer())
             file.flush()
             os.fsync(file.fileno())
-        return {"length": length + len(written.getbuffer())}
-
-
-def _refuse_orphan(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise SourceError(f"no such directory: {path.parent}; make it first")
-    if not os.access(path if path.is_dir() else path.parent, os.W_OK):
-        raise SourceError(f"cannot write into {path.parent}; check its permissions")
-
-
-def _parquet(emits: pa.Table, file: BinaryIO) -> None:
-    pq.write_table(emits, file)
-
-
-_WRITERS: dict[Format, Callable[[pa.Table, BinaryIO], None]] = {
-    Format.PARQUET: _parquet,
-    Format.CSV: stream_csv,
-    Format.JSONL: write_jsonl,
-}
+        return table.num_rows, {"length": length + len(written.getbuffer())}

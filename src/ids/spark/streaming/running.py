@@ -57,8 +57,8 @@ class Running:
         query: StreamingQuery,
         batches: Batches,
         kept: Kept | None,
-        lock: BinaryIO,
-        checkpoint: Path,
+        lock: BinaryIO | None,
+        checkpoint: str | Path,
         session: SparkSession,
     ) -> None:
         self.query = query
@@ -113,10 +113,10 @@ class Running:
     @property
     def window_end(self) -> datetime:
         """The instant of the last emits: ``attribute`` speaks of the window that ends there."""
-        return window_end(self._checkpoint)
+        return window_end(self._checkpoint, self._session)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until it ends by itself (``once``), fails, or ``timeout`` seconds are over.
+        """Until it ends by itself (``available_now``), fails, or ``timeout`` seconds are over.
 
         Whether it has ended. What made it fail is raised; Ctrl-C stops it.
         """
@@ -143,7 +143,8 @@ class Running:
 
     def _end(self) -> None:
         self._batches.end()
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def _failure(self) -> BaseException | None:
         if self._batches.failure is not None or self._stopped:

@@ -9,66 +9,69 @@ counted, and the sample is that of a batch over all rows.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql import functions as F
 
-from ids.errors import CheckpointError
 from ids.model.query import ItemKind
 from ids.model.window import TimeWindow
 from ids.plan import SelectPlan
 from ids.spark.evaluating import nameless
 from ids.spark.frames import Frame
+from ids.spark.panes import PANE
 from ids.spark.rows import ready
 from ids.spark.sampled import estimated_windows
-from ids.spark.streaming.retained.folder import Folder
-from ids.spark.streaming.retained.keeping import Keeper, Turn
+from ids.spark.streaming.retained.keeping import Keeper
+from ids.spark.streaming.retained.rows import KeptRows
+from ids.spark.streaming.store import Piece, Store
 from ids.spark.windows import INSTANT
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame
 
 __all__ = ["Sampler"]
 
 
-class Sampler:
+class Sampler(Keeper):
     """Keeps the columns a query reads of the rows inside its window, and estimates from them."""
 
-    def __init__(self, plan: SelectPlan, frame: Frame, folder: Folder) -> None:
+    def __init__(self, plan: SelectPlan, frame: Frame, script: str) -> None:
         assert isinstance(plan.window, TimeWindow)
         assert plan.window.slide is not None
         self._plan, self._width = nameless(plan), plan.window.duration // plan.window.slide
-        self._session: SparkSession = frame.data.sparkSession
-        read = {name: frame.columns[name] for name in plan.columns}
-        self._keeper = Keeper(plan, Frame(frame.data, read, {}), folder)
+        read = {name: frame.columns[name] for name in sorted(plan.columns)}
+        super().__init__(plan, Frame(frame.data, read, {}), script, "sampled")
 
     @property
     def reach(self) -> int:
         """How many instants before an emit are needed with it: a change looks back at one."""
         return int(any(item.kind is ItemKind.DELTA for item in self._plan.sampled))
 
-    def keep(self, turn: Turn, before: Path | None, fresh: Path) -> None:
-        """Keep what the batch brings (see ``Keeper``)."""
-        self._keeper.keep(turn, before, fresh)
+    def begin(self, facts: Mapping[str, Any]) -> int | None:
+        """The first instant (in slides) whose windows have all their rows kept; None: all have."""
+        since = KeptRows.of(dict(facts)).since
+        return None if since is None else since + self._width
 
     def estimated(
-        self, turn: Turn, before: Path | None, answers: pa.Table, since: int, until: int
-    ) -> pa.Table:
+        self,
+        store: Store,
+        facts: Mapping[str, Any],
+        pieces: Sequence[Piece],
+        answers: DataFrame,
+        since: int,
+        until: int,
+    ) -> DataFrame:
         """The emits after instant ``since`` up to ``until``, their sampled items estimated.
 
-        ``answers`` are the exact ones and the moments at these, and at ``reach`` instants before.
+        ``facts`` and ``pieces`` are what ``keep`` gave; ``answers`` are the exact ones and the
+        moments at these instants, and at ``reach`` instants before.
         """
-        if self._keeper.known(turn, before).since is not None:
-            raise CheckpointError(
-                "the checkpoint lacks rows that samples are drawn from; restore it as a whole, or "
-                "start anew in another folder"
-            )
-        earliest = since + 1 - self.reach
-        frame = self._keeper.rows(turn, before, earliest - self._width + 1, until)
-        rows = ready(self._plan, frame)
-        given = self._session.createDataFrame(answers)
-        emits = estimated_windows(self._plan, rows, given).filter(F.col(INSTANT) > since)
+        kept = KeptRows.of(dict(facts))
+        first = since + 1 - self.reach - self._width + 1
+        some = [piece for piece in pieces if piece.last >= first and piece.first <= until]
+        data = kept.read(store, some).filter(F.col(PANE).between(first, until))
+        rows = ready(self._plan, Frame(data, kept.columns, kept.unsupported))
+        emits = estimated_windows(self._plan, rows, answers).filter(F.col(INSTANT) > since)
         keys = [F.col(name).asc_nulls_first() for name in rows.keys]
-        return emits.orderBy(INSTANT, *keys).toArrow()
+        return emits.orderBy(INSTANT, *keys)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,29 +13,33 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ids.errors import CheckpointError, SetupError, SourceError
 from ids.model.sampling import checked_seed
-from ids.model.window import CountWindow, Duration, TimeWindow, microseconds
+from ids.model.table import Misread
+from ids.model.window import CountWindow, Duration, microseconds
 from ids.plan import SelectPlan, Tables, planned
 from ids.source import Declared
 from ids.spark.failures import translated
+from ids.spark.files import Files, files_at, path_at
 from ids.spark.frames import Frame
 from ids.spark.limits import ahead_cap, only_select, refuse_beyond_panes, refuse_retained_rows
+from ids.spark.location import locate
 from ids.spark.mapping import check_workers
-from ids.spark.preflight import check_stream, schema_at
+from ids.spark.preflight import check_stream
+from ids.spark.probe import check_shared
 from ids.spark.session import has_session, session_of
-from ids.spark.sources import read, retyped
+from ids.spark.sources import catalog_table, read, retyped
 from ids.spark.streaming.arrivals import check_files, source_columns
 from ids.spark.streaming.aside import Aside
 from ids.spark.streaming.batches import Batches, Progress
 from ids.spark.streaming.count_step import CountStep
-from ids.spark.streaming.identity import checkpoint_root, claim, claimed, identity, lock
+from ids.spark.streaming.identity import claim, claimed, identity, lock
 from ids.spark.streaming.messages import KafkaTopic
 from ids.spark.streaming.outputs import Callback, Output, Target, file_output
-from ids.spark.streaming.retained.folder import Folder
 from ids.spark.streaming.retained.keeping import Keeper
+from ids.spark.streaming.revision import Script, revised
 from ids.spark.streaming.running import Kept, Running
 from ids.spark.streaming.sampling import Sampler
-from ids.spark.streaming.snapshots import Snapshots
 from ids.spark.streaming.step import Step
+from ids.spark.streaming.store import Store
 from ids.spark.streaming.time_step import TimeStep
 from ids.spark.topic import is_kafka
 from ids.spark.watermark import lateness_of
@@ -42,8 +47,6 @@ from ids.spark.watermark import lateness_of
 __all__ = ["MAX_AHEAD", "start"]
 
 MAX_AHEAD = "1 day"
-
-_RETAINED, _SAMPLED = "retained", "sampled"
 
 
 def start(
@@ -55,6 +58,7 @@ def start(
     lateness: Duration | None = None,
     max_ahead: Duration | None = MAX_AHEAD,
     trigger: Duration | None = None,
+    available_now: bool = False,
     once: bool = False,
     bad_rows: str | Path | None = None,
     retain: bool = False,
@@ -73,10 +77,10 @@ def start(
     to keep them (``Running.table``). ``lateness`` is how far event times may lie behind the newest
     (None: as a watermark of the DataFrame says, or not at all), ``max_ahead`` how far ahead of the
     others (None: by any); rows beyond are dropped or set aside, and counted. ``trigger`` is the
-    time between batches; ``once`` takes what is there, and ends. ``retain`` keeps the rows in a
-    time window for ``ids.spark.ask``. The rest is as for ``ids.spark.sql``.
+    time between batches; ``available_now`` (or ``once``) takes what is there, and ends. ``retain``
+    keeps the rows in a time window for ``ids.spark.ask``. The rest is as for ``ids.spark.sql``.
     """
-    seed, cap = checked_seed(seed), ahead_cap(max_ahead)
+    seed, cap, ends = checked_seed(seed), ahead_cap(max_ahead), available_now or once
     known = Declared.of(schema, null, tables)
     asked, pause = (None if each is None else microseconds(each) for each in (lateness, trigger))
     if not has_session(tables.values(), spark):
@@ -85,40 +89,35 @@ def start(
         )
     session = _classic(session_of(tables.values(), spark))
     with translated():
-        frames = Tables(tables, partial(_opened, session, known, not once))
+        frames = Tables(tables, partial(_opened, session, known, not ends))
         plan, frame = _bound(script, frames, seed, retain)
-        span, root = lateness_of(plan, frame, asked), checkpoint_root(checkpoint)
-        folders = _folders(plan, root, retain)
-        step = _step(plan, frame, session, folders)
+        span, files = lateness_of(plan, frame, asked), files_at(checkpoint, session)
+        step = _step(plan, frame, session, script, retain)
         kept = Kept(step.schema) if output is None else None
         target = _output(output or kept or _nowhere, session, plan.partition_by)
-        held = _held(root)
-        try:
-            snapshots = _snapshots(root, target, identity(plan, target.name, frame))
-            aside = None if bad_rows is None else Aside(Path(bad_rows), plan.table)
-            for folder in folders.values():
-                folder.begin(script)
-            check = _file_check(root, frame, frame.columns if retain else plan.columns)
-            sweeps = [Folder(root, name).sweep for name in (_RETAINED, _SAMPLED)]
-            batches = Batches(step, check, snapshots, target, span, cap, aside, on_progress, sweeps)
-            query = _begun(frame.data, batches, root, pause, once)
-        except BaseException:
-            held.close()
-            raise
-    return Running(query, batches, kept, held, root, session)
+        check_shared(session, checkpoint, bad_rows, target.place)
+        with _held(files) as held:
+            store = _store(files, session, target, identity(plan, target.name))
+            fixed = target.name if target.fixed else None
+            now = revised(files, Script.of(plan, frame), plan, fixed)
+            aside = None if bad_rows is None else Aside(bad_rows, plan.table, session)
+            check = _file_check(files, frame, frame.columns if retain else plan.columns)
+            batches = Batches(step, check, store, target, span, cap, aside, on_progress, now)
+            query = _begun(frame.data, batches, files, pause, ends)
+    return Running(query, batches, kept, held, checkpoint, session)
 
 
-def _file_check(root: Path, frame: Frame, read: Collection[str]) -> Callable[[], None]:
+def _file_check(files: Files, frame: Frame, read: Collection[str]) -> Callable[[], None]:
     """Every new file must have the columns that are read of it."""
     needed = source_columns(frame.data) & set(read)
-    return partial(check_files, root / "spark", sorted(needed))
+    return partial(check_files, frame.data.sparkSession, files, sorted(needed))
 
 
 def _classic(session: SparkSession) -> SparkSession:
     """The session; one of Spark Connect is refused."""
     if type(session).__module__.startswith("pyspark.sql.connect"):
         raise SetupError(
-            "a stream keeps its state in this process, Spark Connect would run it at the server; "
+            "this process takes each batch of a stream, over Spark Connect the server would; "
             "use a classic session, or ids.spark.sql over a streaming DataFrame"
         )
     return session
@@ -126,10 +125,11 @@ def _classic(session: SparkSession) -> SparkSession:
 
 def _opened(session: SparkSession, known: Declared, wait: bool, data: object, name: str) -> Frame:
     """A table of the stream; ``wait`` for the first file of a directory that has none yet."""
-    columns = known.columns(name)
+    columns, table = known.columns(name), catalog_table(session, data, stream=True)
+    data = data if table is None else table
     if isinstance(data, str | Path):
         stream = read(session, data, schema=columns, null=known.nulls, stream=True, wait=wait)
-        misread = schema_at(str(data), columns, known.nulls, stream=True).misread
+        misread = partial(_misread_at, session, data, known, name)
         return replace(Frame.of(stream).placed(), misread=misread)
     if not isinstance(data, DataFrame):
         raise SourceError(
@@ -142,6 +142,16 @@ def _opened(session: SparkSession, known: Declared, wait: bool, data: object, na
     return Frame.of(retyped(data, columns, f"table {name!r}")).placed()
 
 
+def _misread_at(
+    session: SparkSession, place: str | Path, known: Declared, table: str, name: str
+) -> Misread | None:
+    """What a text column in the files of a stream seems to have been meant for."""
+    columns = known.columns(table)
+    if is_kafka(place) or name in columns:
+        return None
+    return locate(path_at(place, session)).schema(columns, known.nulls).misread(name)
+
+
 def _bound(script: str, frames: Tables[Frame], seed: int, retain: bool) -> tuple[SelectPlan, Frame]:
     """The plan of the script's one SELECT, and its table."""
     select, plan = only_select(planned(script, lambda one: frames.of(one).schema))
@@ -149,24 +159,13 @@ def _bound(script: str, frames: Tables[Frame], seed: int, retain: bool) -> tuple
     return replace(plan, seed=seed), frames.of(select)
 
 
-def _folders(plan: SelectPlan, root: Path, retain: bool) -> dict[str, Folder]:
-    """Where rows inside the window are kept: for questions, and for samples to be drawn from."""
-    in_panes = isinstance(plan.window, TimeWindow)
-    wanted = {_RETAINED: retain, _SAMPLED: bool(plan.sampled) and in_panes}
-    return {name: Folder(root, name) for name, needed in wanted.items() if needed}
-
-
-def _step(
-    plan: SelectPlan, frame: Frame, session: SparkSession, folders: dict[str, Folder]
-) -> Step:
+def _step(plan: SelectPlan, frame: Frame, session: SparkSession, script: str, retain: bool) -> Step:
+    check_workers(session)
     if isinstance(plan.window, CountWindow):
-        check_workers(session)
-        return CountStep(plan, frame, session)
+        return CountStep(plan, frame)
     refuse_beyond_panes(plan)
-    if plan.sampled:
-        check_workers(session)
-    keeper = Keeper(plan, frame, folders[_RETAINED]) if _RETAINED in folders else None
-    sampler = Sampler(plan, frame, folders[_SAMPLED]) if _SAMPLED in folders else None
+    keeper = Keeper(plan, frame, script) if retain else None
+    sampler = Sampler(plan, frame, script) if plan.sampled else None
     return TimeStep(plan, frame, keeper, sampler)
 
 
@@ -175,41 +174,53 @@ def _output(target: Target, session: SparkSession, keys: Sequence[str]) -> Outpu
     if callable(target):
         return Callback(target)
     if is_kafka(target):
-        return KafkaTopic(str(target), session, keys)
+        return KafkaTopic(str(target), keys)
     assert target is not None
-    return file_output(target)
+    return file_output(target, session)
 
 
 def _nowhere(_: object) -> None: ...
 
 
-def _held(root: Path) -> BinaryIO:
-    """Make the checkpoint, and keep other streams out of it until the file is closed."""
+@contextmanager
+def _held(files: Files) -> Iterator[BinaryIO | None]:
+    """Make the checkpoint, and keep other streams out of it until the file is closed.
+
+    It is closed if the block fails.
+    """
     try:
-        (root / "ids").mkdir(parents=True, exist_ok=True)
+        files.make("ids")
     except OSError as error:
-        raise CheckpointError(f"cannot make checkpoint {root}: {error.strerror}") from error
-    return lock(root / "ids")
+        place = files.uri.removeprefix("file:")
+        fault = error.strerror or str(error)
+        raise CheckpointError(f"cannot make checkpoint {place}: {fault}") from error
+    file = lock(files)
+    try:
+        yield file
+    except BaseException:
+        if file is not None:
+            file.close()
+        raise
 
 
-def _snapshots(root: Path, output: Output, stream: dict[str, object]) -> Snapshots:
-    """Those of this stream, and of no other; both places are clean if it is new."""
-    snapshots = Snapshots(root / "ids")
-    if not claimed(root / "ids"):
+def _store(files: Files, session: SparkSession, output: Output, stream: dict[str, object]) -> Store:
+    """That of this stream, and of no other; both places are clean if it is new."""
+    store = Store(files, session)
+    if not claimed(files):
         output.check()
-    claim(root / "ids", stream)
-    if snapshots.latest() is not None and not (root / "spark" / "offsets").is_dir():
+    claim(files, stream)
+    if store.latest() is not None and not files.entries("spark/offsets"):
         raise CheckpointError(
-            f"checkpoint {root} has lost Spark's part of it; restore it as a whole, or start anew "
-            "in another folder"
+            f"checkpoint {files.uri.removeprefix('file:')} has lost Spark's part of it; restore "
+            "it as a whole, or start anew in another directory"
         )
-    return snapshots
+    return store
 
 
-def _begun(data: DataFrame, batches: Batches, root: Path, pause: int | None, once: bool) -> Any:
-    writer = data.writeStream.foreachBatch(batches)
-    writer = writer.option("checkpointLocation", str(root / "spark"))
-    if once:
+def _begun(data: DataFrame, batches: Batches, files: Files, pause: int | None, ends: bool) -> Any:
+    writer = batches.watched(data).writeStream.foreachBatch(batches)
+    writer = writer.option("checkpointLocation", f"{files.uri}/spark")
+    if ends:
         writer = writer.trigger(availableNow=True)
     elif pause is not None:
         writer = writer.trigger(processingTime=f"{pause} microseconds")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from ids.spark.rows import Ready
+from ids.spark.streaming.emits import Emits
+from ids.spark.streaming.revision import Revision, Script
+from ids.spark.streaming.store import Manifest, Piece, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,38 +46,57 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One micro-batch, and where the state before it and after it lies.
+    """One micro-batch, the state before it, and where the state after it goes.
 
     number     Spark's own batch id
     data       the rows as the source gives them
     lateness   µs
-    before     the folder of the snapshot before; None at the beginning
-    fresh      the empty folder of the snapshot to come, still under a passing name: whatever files
-               a step puts there are made safe by the runtime (no name may begin with ``ids-``)
+    before     the manifest before it; None at the beginning
+    store      where rows to be remembered are written
     max_ahead  how far ahead of the others a row may be, µs; None: as far as it likes
+    script     what of the stream's script may change from one start to the next
     """
 
     number: int
     data: DataFrame
     lateness: int
-    before: Path | None
-    fresh: Path
+    before: Manifest | None
+    store: Store
     max_ahead: int | None = None
+    script: Script | None = None
+
+    @property
+    def revision(self) -> Revision | None:
+        """From the script of the manifest before it to its own; None at the beginning."""
+        if self.before is None or self.script is None:
+            return None
+        return Revision(Script.read(self.before.facts["script"]), self.script)
+
+    @property
+    def facts(self) -> dict[str, Any] | None:
+        """What the step knew before the batch; None at the beginning."""
+        return None if self.before is None else self.before.facts["step"]
+
+    def pieces(self, kind: str) -> list[Piece]:
+        """What the step remembered before the batch."""
+        return [] if self.before is None else self.before.of(kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a micro-batch gave.
 
-    emits       in order, each for the only time
-    watermark   µs: the last event time seen, less the lateness; None before the first row
-    state_rows  how much the step remembers
+    emits      None if nothing is due
+    watermark  µs: the last event time seen, less the lateness; None before the first row
+    facts      what the step knows after the batch, for the manifest
+    pieces     what it remembers
     """
 
-    emits: pa.Table
+    emits: Emits | None
     counts: Counts
     watermark: int | None
-    state_rows: int
+    facts: dict[str, Any]
+    pieces: dict[str, list[Piece]] = field(default_factory=dict)
 
 
 class Step(Protocol):
@@ -83,7 +104,7 @@ class Step(Protocol):
 
     A row is late if its event time lies before the watermark of the batches before; only what lies
     strictly before the watermark is settled, as rows at the watermark itself may still come. A
-    step remembers nothing but what it puts into a snapshot, so that a batch which is tried again
+    step remembers nothing but what it names in its outcome, so that a batch which is tried again
     starts where it started the first time.
     """
 

@@ -1,8 +1,4 @@
-"""A task of a count window on a stream: new rows after the tail of those before, to emits and tail.
-
-    tail of the key ─┐
-                     ├─▶ emits of the new rows
-    settled rows ────┴─▶ the new tail: as many of the last rows as windows to come reach back to
+"""A task that finds the tail of each key: the last rows, which windows to come reach back to.
 
 Runs in Spark's Python workers, a whole task at a time.
 """
@@ -17,74 +13,46 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ids.spark.contents import CONTENT
-from ids.spark.replaying import BATCH, Replay, Standing, key_starts
+from ids.spark.replaying import BATCH, RANK, Bounds, standing_of
 
-__all__ = ["EMIT", "HELD", "KIND", "RANK", "TAIL", "Tailing"]
-
-KIND = "ids_kind"
-EMIT, TAIL, HELD = 0, 1, 2
-RANK = "ids_rank"
+__all__ = ["Tailing"]
 
 Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Tailing:
-    """Rows of a task, in window order, to emits and the tail, told apart by KIND.
+    """Rows of a task, in window order, to the last ones of each key, with their RANK.
 
-    A row of the tail has its RANK, how many rows of its key came before it; a new row has none.
-
-    replay  answers the new rows
-    reach   how many rows of a key windows to come may look back at
-    schema  KIND, the columns of a row, RANK, then those of an answer
+    keys     the key columns
+    columns  of a row, RANK among them
+    tasks    as in ``Replay``
+    reach    how many rows of a key windows to come may look back at
+    sampled  whether equal rows are counted, to be told apart
     """
 
-    replay: Replay
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    tasks: tuple[Bounds | None, ...]
     reach: int
-    schema: pa.Schema
+    sampled: bool
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held = [batch for batch in batches if batch.num_rows]
         if held:
-            rows = pa.Table.from_batches(held).combine_chunks()
-            keys = [rows.column(name) for name in self.replay.keys]
-            standing = _standing(rows, key_starts(keys, rows.num_rows))
-            for kind, part in (
-                (EMIT, self.replay.emitted(rows, standing)),
-                (TAIL, self._tail(rows, standing)),
-            ):
-                yield from self._told(part, kind).to_batches(max_chunksize=BATCH)
+            rows = self._tail(pa.Table.from_batches(held).combine_chunks())
+            yield from rows.select(self.columns).to_batches(max_chunksize=BATCH)
 
-    def _tail(self, rows: pa.Table, standing: Standing) -> pa.Table:
-        starts, base, _ = standing
+    def _tail(self, rows: pa.Table) -> pa.Table:
+        starts, base, _ = standing_of(rows, self.keys, self.tasks)
         sizes = np.diff(starts)
         place = np.arange(rows.num_rows) - np.repeat(starts[:-1], sizes)
         rank = pa.array(place + np.repeat(base, sizes))
         ranked = rows.set_column(rows.column_names.index(RANK), RANK, rank)
         first = np.maximum(sizes - self.reach, 0)
-        if self.replay.plan.sampled:
+        if self.sampled:
             first = _whole_alike(np.array(rows.column(CONTENT)), starts, first)
         return ranked.filter(pa.array(place >= np.repeat(first, sizes)))
-
-    def _told(self, part: pa.Table, kind: int) -> pa.Table:
-        """Under the common schema: what a kind does not have is NULL."""
-        columns = []
-        for field in self.schema:
-            if field.name == KIND:
-                columns.append(pa.array(np.full(part.num_rows, kind, np.int32)))
-            elif field.name in part.column_names:
-                columns.append(part.column(field.name).cast(field.type))
-            else:
-                columns.append(pa.nulls(part.num_rows, field.type))
-        return pa.table(columns, schema=self.schema)
-
-
-def _standing(rows: pa.Table, starts: np.ndarray) -> Standing:
-    """The tail of a key stands before its new rows, and knows its rank."""
-    rank = rows.column(RANK)
-    known = rank.is_valid().to_numpy().astype(np.int64)
-    ranks = rank.fill_null(0).to_numpy()
-    return Standing(starts, ranks[starts[:-1]], np.add.reduceat(known, starts[:-1]))
 
 
 def _whole_alike(content: Rows, starts: Rows, first: Rows) -> Rows:

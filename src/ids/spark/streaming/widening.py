@@ -6,17 +6,14 @@ above or below, so the bits that are there stay where they are.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from ids.exact import Parts, bits_of
 from ids.exact.limbs import LIMB_BITS
-from ids.spark.panes import COUNT, Layout
+from ids.spark.panes import COUNT, Item, Layout
+from ids.spark.streaming.revision import Revision
 
-__all__ = ["Reach", "farther", "resized", "widened"]
+__all__ = ["Reach", "farther", "relaid", "widened"]
 
 Reach = tuple[float, float]
-Sums = npt.NDArray[np.int64]
 
 
 def farther(a: Reach | None, b: Reach | None) -> Reach | None:
@@ -44,20 +41,27 @@ def widened(parts: Parts, before: Reach | None, now: Reach, degree: int) -> Part
     return Parts(parts.exponent + LIMB_BITS * above, levels, 2 * levels if parts.squares else 0)
 
 
-def resized(sums: Sums, old: Layout, new: Layout) -> Sums:
-    """Sums (a row for each of ``old.sums``) under the wider parts of ``new``.
+def relaid(old: Layout, new: Layout, revision: Revision | None = None) -> dict[str, str]:
+    """Where the sums of ``old`` lie under the wider parts of ``new``; those not named are 0.
 
     Where parts were chosen anew, all sums but the counts are 0, and it does not matter where they
-    go.
+    go. With a ``revision`` the two are of different scripts.
     """
-    found = dict.fromkeys(new.sums, np.zeros(sums.shape[1], np.int64))
-    rows = dict(zip(old.sums, sums, strict=True))
-    found[COUNT] = rows[COUNT]
-    for number, (before, now) in enumerate(zip(old.parts, new.parts, strict=True)):
-        above = (now.exponent - before.exponent) // LIMB_BITS
-        for item in old.items(number):
-            moved = {item.count: item.count}
-            moved |= {item.first(k + above): item.first(k) for k in range(before.levels)}
-            moved |= {item.second(k + 2 * above): item.second(k) for k in range(before.squares)}
-            found.update({to: rows[of] for to, of in moved.items() if to in found})
-    return np.stack([found[name] for name in new.sums])
+    known, moved = set(new.sums), {COUNT: COUNT}
+    for number, now in enumerate(new.parts):
+        for item in new.items(number):
+            source = item if revision is None else _source(item, revision)
+            if source is None:
+                continue
+            before = old.parts[source.number]
+            above = (now.exponent - before.exponent) // LIMB_BITS
+            moved[item.count] = source.count
+            moved |= {item.first(k + above): source.first(k) for k in range(before.levels)}
+            moved |= {item.second(k + 2 * above): source.second(k) for k in range(before.squares)}
+    return {to: of for to, of in moved.items() if to in known}
+
+
+def _source(item: Item, revision: Revision) -> Item | None:
+    """Whose sums these were in the script before."""
+    source = revision.source(item.number, item.predicate, 0)
+    return None if source is None else Item(*source)

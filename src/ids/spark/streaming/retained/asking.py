@@ -22,11 +22,9 @@ from ids.spark.frames import Frame, Typed
 from ids.spark.panes import PANE
 from ids.spark.rows import FAULT, Ready
 from ids.spark.session import session_of
-from ids.spark.streaming.retained.current import steadily
-from ids.spark.streaming.retained.folder import Folder
-from ids.spark.streaming.retained.manifest import Manifest
+from ids.spark.streaming.retained.current import Current, steadily
 from ids.spark.streaming.retained.question import InstantPlan, StreamQuestion, answer_names
-from ids.spark.streaming.retained.reading import opened
+from ids.spark.streaming.retained.rows import KeptRows
 
 __all__ = ["Reply", "ask", "replied", "window_end"]
 
@@ -89,32 +87,35 @@ def ask(
     is an estimate, its error bound at ``confidence``.
     """
     question = StreamQuestion(aggregate, predicate, sample, confidence, seed)
-    reply = replied(Path(checkpoint), question, spark)
+    reply = replied(checkpoint, question, spark)
     return reply.table if reply.keys else reply.attribution()
 
 
-def replied(checkpoint: Path, question: StreamQuestion, spark: SparkSession | None = None) -> Reply:
+def replied(
+    checkpoint: str | Path, question: StreamQuestion, spark: SparkSession | None = None
+) -> Reply:
     """The answers, and the instant they are for."""
-    root = checkpoint.expanduser().absolute()
+    session = session_of((), spark)
 
-    def read(manifest: Manifest) -> Reply:
-        plan = question.planned(Folder(root).script(), manifest)
-        rows = opened(session_of((), spark), Folder(root), manifest, list(manifest.inside()))
-        table = _answered(Frame(rows, manifest.columns, manifest.unsupported), manifest, plan)
-        return Reply(question, table, plan.partition_by, _end(manifest))
+    def read(current: Current) -> Reply:
+        kept = current.kept
+        plan = question.planned(kept)
+        rows = kept.read(current.store, current.pieces)
+        table = _answered(Frame(rows, kept.columns, kept.unsupported), kept, plan)
+        return Reply(question, table, plan.partition_by, _end(kept))
 
-    return steadily(root, read)
+    return steadily(checkpoint, read, session)
 
 
-def window_end(checkpoint: Path) -> datetime:
+def window_end(checkpoint: str | Path, spark: SparkSession | None = None) -> datetime:
     """The instant whose window a question would be about."""
-    return _end(steadily(checkpoint, lambda manifest: manifest))
+    return steadily(checkpoint, lambda current: _end(current.kept), spark)
 
 
-def _answered(frame: Frame, manifest: Manifest, plan: InstantPlan) -> pa.Table:
-    assert manifest.spoken is not None and manifest.expired is not None
-    inside = frame.data.filter(F.col(PANE).between(manifest.expired + 1, manifest.spoken))
-    now = {plan.order_by[0]: Typed(f"{manifest.spoken * manifest.slide}L", Kind.TIME)}
+def _answered(frame: Frame, kept: KeptRows, plan: InstantPlan) -> pa.Table:
+    assert kept.spoken is not None and kept.expired is not None
+    inside = frame.data.filter(F.col(PANE).between(kept.expired + 1, kept.spoken))
+    now = {plan.order_by[0]: Typed(f"{kept.spoken * kept.slide}L", Kind.TIME)}
     frame = Frame(inside, frame.columns | now, frame.unsupported)
     with translated():
         table = time_windows(plan, frame, _refuse).toArrow()
@@ -123,7 +124,7 @@ def _answered(frame: Frame, manifest: Manifest, plan: InstantPlan) -> pa.Table:
     if table.num_rows or plan.partition_by:
         return table
     # an empty window is no emit, but an answer: nothing
-    nothing = [manifest.spoken * manifest.slide, *[0] * (len(named) - 1)]
+    nothing = [kept.spoken * kept.slide, *[0] * (len(named) - 1)]
     columns = [pa.array([v], f.type) for v, f in zip(nothing, table.schema, strict=True)]
     return pa.table(columns, schema=table.schema)
 
@@ -138,6 +139,6 @@ def _refuse(rows: Ready, faults: int) -> None:
     )
 
 
-def _end(manifest: Manifest) -> datetime:
-    assert manifest.spoken is not None
-    return _EPOCH + timedelta(microseconds=manifest.spoken * manifest.slide)
+def _end(kept: KeptRows) -> datetime:
+    assert kept.spoken is not None
+    return _EPOCH + timedelta(microseconds=kept.spoken * kept.slide)

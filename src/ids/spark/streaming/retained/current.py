@@ -1,60 +1,71 @@
-"""What a stream keeps after its last whole batch, read while it goes on, without Spark."""
+"""What a stream keeps after its last whole batch, read while it goes on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ids.errors import CheckpointError, StateError
-from ids.spark.streaming.retained.folder import Folder
-from ids.spark.streaming.retained.manifest import Manifest
-from ids.spark.streaming.snapshots import Snapshots
+from ids.spark.files import files_at
+from ids.spark.streaming.retained.rows import KeptRows
+from ids.spark.streaming.store import Piece, Store
 
-__all__ = ["current", "steadily"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Current", "steadily"]
 
 T = TypeVar("T")
 
 _TRIES = 5
+_NAME = "retained"
 
 
-def current(checkpoint: Path) -> Manifest:
+class Current(NamedTuple):
+    """The rows of the window at the last emits."""
+
+    store: Store
+    kept: KeptRows
+    pieces: list[Piece]
+
+
+def steadily(
+    checkpoint: str | Path, read: Callable[[Current], T], session: SparkSession | None = None
+) -> T:
+    """What ``read`` makes of the kept rows; once more, if they were taken away meanwhile."""
+    store = Store(files_at(checkpoint, session), session)
+    for left in reversed(range(_TRIES)):
+        number = None
+        try:
+            number, current = _current(checkpoint, store)
+            with store.blaming():
+                return read(current)
+        except OSError:  # as CheckpointError and SourceError are
+            moved = number is None or number not in store.manifests()
+            if not (left and moved):
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _current(checkpoint: str | Path, store: Store) -> tuple[int, Current]:
     """What is kept after the last whole batch; a clear error where there is nothing to ask."""
-    snapshots = Snapshots(checkpoint / "ids")
-    try:
-        latest = snapshots.latest()
-    except OSError:
-        raise CheckpointError(
-            f"{checkpoint} is no checkpoint; name the folder that a stream was started with"
-        ) from None
-    manifest = None if latest is None else Manifest.load(snapshots.load(latest).folder)
-    if manifest is None and not (latest is None and (checkpoint / "retained").is_dir()):
-        raise StateError(f"the stream of {checkpoint} retains no panes; start it with retain=True")
-    if manifest is None or manifest.spoken is None or manifest.expired is None:
+    manifest = store.latest()
+    if manifest is None:
+        if not store.files.entries("ids"):
+            raise CheckpointError(
+                f"{checkpoint} is no checkpoint; name the directory that a stream was started with"
+            )
         raise StateError("the stream has emitted nothing yet; ask again when it has")
-    if manifest.since is not None and manifest.expired < manifest.since:
+    facts = manifest.facts["step"].get(_NAME)
+    if facts is None:
+        raise StateError(f"the stream of {checkpoint} retains no panes; start it with retain=True")
+    kept = KeptRows.of(facts)
+    if kept.spoken is None or kept.expired is None:
+        raise StateError("the stream has emitted nothing yet; ask again when it has")
+    if kept.since is not None and kept.expired < kept.since:
         raise StateError(
             "the window still holds rows that came before they were kept; ask again when a whole "
             "window has passed since the stream was started with retain"
         )
-    return manifest
-
-
-def steadily(checkpoint: Path, read: Callable[[Manifest], T]) -> T:
-    """What ``read`` makes of the kept rows; once more, if they were taken away meanwhile."""
-    folder = Folder(checkpoint)
-    for left in reversed(range(_TRIES)):
-        manifest: Manifest | None = None
-        with folder.reading():
-            try:
-                manifest = current(checkpoint)
-                return read(manifest)
-            except OSError:  # as CheckpointError and SourceError are
-                moved = manifest is None or not _present(folder, manifest)
-                if not (left and moved):
-                    raise
-    raise AssertionError("the last try returns or raises")
-
-
-def _present(folder: Folder, manifest: Manifest) -> bool:
-    return all(folder.path(piece).exists() for piece in manifest.inside())
+    return manifest.batch, Current(store, kept, kept.inside(manifest.of(_NAME)))

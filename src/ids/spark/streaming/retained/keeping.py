@@ -1,17 +1,16 @@
 """The rows a micro-batch brings are kept, those of panes that have left the window are not.
 
-    sound rows, not late ─▶ panes still to be seen ─▶ retained/00000041/*.parquet
+    sound rows, not late ─▶ panes still to be seen ─▶ a piece of the store
 
-Small files are put together now and then, so that a long window of short batches does not lie in
-thousands of them: sixteen of a size become one of the next size, and a row is moved a few times.
+Small pieces are put together now and then, so that a long window of short batches does not lie in
+thousands of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from pyspark.sql import functions as F
 
@@ -20,24 +19,17 @@ from ids.plan import SelectPlan
 from ids.spark.frames import Frame
 from ids.spark.panes import PANE, pane_of
 from ids.spark.rows import FAULT, TIME, Ready
-from ids.spark.streaming.retained.folder import Folder
-from ids.spark.streaming.retained.manifest import Manifest, Piece
-from ids.spark.streaming.retained.reading import opened
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from ids.spark.streaming.retained.rows import KeptRows
+from ids.spark.streaming.step import Batch
+from ids.spark.streaming.store import Piece, alike
 
 __all__ = ["Keeper", "Turn"]
-
-_TOGETHER = 16
-_SMALL = 2**16  # rows; larger files stay as they are
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a micro-batch means for the rows that are kept.
+    """A micro-batch, for the rows that are kept.
 
-    number  the batch's
     rows    what it brought
     fresh   how many of these are sound and not late
     seen    the last event time before it, µs
@@ -45,7 +37,7 @@ class Turn:
     spoken  instants up to this one (in slides) have had their emits after it
     """
 
-    number: int
+    batch: Batch
     rows: Ready
     fresh: int
     seen: int | None
@@ -54,82 +46,69 @@ class Turn:
 
 
 class Keeper:
-    """Keeps the rows of one query's window."""
+    """Keeps the rows of one query's window, under the ``name`` of what they are kept for."""
 
-    def __init__(self, plan: SelectPlan, frame: Frame, folder: Folder) -> None:
+    def __init__(self, plan: SelectPlan, frame: Frame, script: str, name: str = "retained") -> None:
         assert isinstance(plan.window, TimeWindow)
         assert plan.window.slide is not None
         slide = plan.window.slide
+        self.name = name
         self._texts = [typed.text for typed in frame.columns.values()]
         columns = {
             name: replace(typed, text=f"c{number}")
             for number, (name, typed) in enumerate(frame.columns.items())
         }
         width = plan.window.duration // slide
-        self._nothing = Manifest(columns, dict(frame.unsupported), slide, width)
-        self._session, self._folder = frame.data.sparkSession, folder
+        self._nothing = KeptRows(columns, dict(frame.unsupported), slide, width, script)
 
-    def keep(self, turn: Turn, before: Path | None, fresh: Path) -> None:
-        """Write the batch's rows, and into folder ``fresh`` what is kept after it."""
-        manifest = replace(self.known(turn, before), spoken=turn.spoken)
-        expired = manifest.expired
-        pieces = [p for p in manifest.pieces if expired is None or p.last > expired]
+    def keep(self, turn: Turn) -> tuple[dict[str, Any], list[Piece]]:
+        """Write the batch's rows; what is kept after it."""
+        batch, kept = turn.batch, self._known(turn)
+        # what had left the window before the batch: samples of its emits reach back to the rest
+        pieces = [
+            piece
+            for piece in kept.pieces_of(batch.before, self.name)
+            if kept.expired is None or piece.last > kept.expired
+        ]
         if turn.fresh:
-            pieces += self._written(turn, expired)
-        pieces = self._together(replace(manifest, pieces=tuple(pieces)), turn.number)
-        replace(manifest, pieces=tuple(pieces)).save(fresh, self._folder.name)
+            pieces.append(self._written(turn))
+        pieces = self._together(kept, pieces, batch)
+        return replace(kept, spoken=turn.spoken).facts(), pieces
 
-    def rows(self, turn: Turn, before: Path | None, first: int, last: int) -> Frame:
-        """What was kept of panes ``first`` to ``last``, and what the batch brings of them."""
-        manifest = self.known(turn, before)
-        pieces = [p for p in manifest.pieces if p.last >= first and p.first <= last]
-        rows = opened(self._session, self._folder, manifest, pieces)
-        rows = rows.unionByName(self._accepted(turn)).filter(F.col(PANE).between(first, last))
-        return Frame(rows, manifest.columns, manifest.unsupported)
-
-    def known(self, turn: Turn, before: Path | None) -> Manifest:
+    def _known(self, turn: Turn) -> KeptRows:
         """What was kept so far; nothing, if rows were not, or with other columns."""
-        known = None if before is None else Manifest.load(before, self._folder.name)
+        facts = turn.batch.facts or {}
+        known = KeptRows.of(facts[self.name]) if self.name in facts else None
         if known is not None and known.columns == self._nothing.columns:
-            return replace(known, unsupported=self._nothing.unsupported)
+            kept = self._nothing
+            return replace(known, unsupported=kept.unsupported, script=kept.script)
         slide = self._nothing.slide
         since = None if turn.seen is None else -(-turn.seen // slide)
-        return replace(self._nothing, since=since)
+        number = None if turn.seen is None else turn.batch.number
+        return replace(self._nothing, since=since, begun=number)
 
-    def _written(self, turn: Turn, expired: int | None) -> list[Piece]:
-        rows = self._accepted(turn)
-        if expired is not None:
-            rows = rows.filter(F.col(PANE) > expired)
-        return self._folder.write(rows, f"{turn.number:08d}")
-
-    def _accepted(self, turn: Turn) -> DataFrame:
+    def _written(self, turn: Turn) -> Piece:
         """The batch's rows that are sound and not late, in the shape of the files."""
         sound = f"{FAULT} IS NULL"
         if turn.passed is not None:
             sound += f" AND {TIME} >= {turn.passed}L"
         named = [f"{text} AS c{number}" for number, text in enumerate(self._texts)]
         pane = f"{pane_of(self._nothing.slide)} AS {PANE}"
-        return turn.rows.data.filter(sound).selectExpr(pane, *named)
+        rows = turn.rows.data.filter(sound).selectExpr(pane, *named)
+        piece = turn.batch.store.write(rows, turn.batch.number, self.name, panes=PANE)
+        if piece.rows != turn.fresh:
+            raise turn.batch.store.lacking(piece.name, piece.rows, turn.fresh)
+        return piece
 
-    def _together(self, manifest: Manifest, number: int) -> list[Piece]:
-        """The files, the small ones of a size as one file once there are enough of them."""
-        pieces = list(manifest.pieces)
-        chosen = _alike(pieces)
+    def _together(self, kept: KeptRows, pieces: Sequence[Piece], batch: Batch) -> list[Piece]:
+        """The pieces, the small ones of a size as one once there are enough of them."""
+        chosen = alike(pieces)
         if not chosen:
-            return pieces
-        expired = manifest.expired
-        rows = opened(self._session, self._folder, manifest, chosen)
-        if expired is not None:
-            rows = rows.filter(F.col(PANE) > expired)
-        merged = self._folder.write(rows.coalesce(1), f"{number:08d}-merged")
-        return merged + [piece for piece in pieces if piece not in chosen]
-
-
-def _alike(pieces: Sequence[Piece]) -> list[Piece]:
-    """Files of one size, in powers of sixteen, of which there are enough; none if there are not."""
-    sizes: dict[int, list[Piece]] = {}
-    for piece in pieces:
-        if piece.rows < _SMALL:
-            sizes.setdefault((piece.rows.bit_length() - 1) // 4, []).append(piece)
-    enough = [alike for alike in sizes.values() if len(alike) >= _TOGETHER]
-    return max(enough, key=len, default=[])
+            return list(pieces)
+        rows = kept.read(batch.store, chosen)
+        if kept.expired is not None:
+            rows = rows.filter(F.col(PANE) > kept.expired)
+        name = f"{self.name}-merged"
+        merged = batch.store.write(rows.coalesce(1), batch.number, name, panes=PANE)
+        others = [piece for piece in pieces if piece not in chosen]
+        return [merged, *others] if merged.rows else others

@@ -14,10 +14,10 @@ from ids.model.table import unused
 from ids.model.window import TimeWindow
 from ids.plan import Registry, SelectPlan, plan_select
 from ids.plan.script import unsupported_named
+from ids.spark.files import is_remote
 from ids.spark.limits import refuse_beyond_panes
 from ids.spark.streaming.retained.current import steadily
-from ids.spark.streaming.retained.folder import Folder
-from ids.spark.streaming.retained.manifest import Manifest
+from ids.spark.streaming.retained.rows import KeptRows
 
 __all__ = ["InstantPlan", "StreamQuestion", "answer_names", "check"]
 
@@ -52,11 +52,11 @@ class StreamQuestion:
     def __post_init__(self) -> None:
         object.__setattr__(self, "seed", checked_seed(self.seed))
 
-    def planned(self, script: str, manifest: Manifest) -> InstantPlan:
+    def planned(self, kept: KeptRows) -> InstantPlan:
         """Bind it to the columns that are kept and to what the stream's script registers."""
         item = self._item()
         registry, selects = Registry(), []
-        for statement in parse(script, tuple(GAMES)):
+        for statement in parse(kept.script, tuple(GAMES)):
             match statement:
                 case Register():
                     registry.register(statement)
@@ -65,12 +65,12 @@ class StreamQuestion:
                 case Select():
                     selects.append(statement)
         (select,) = selects
-        kinds = {name: typed.kind for name, typed in manifest.columns.items()}
-        with unsupported_named(manifest.unsupported):
+        kinds = {name: typed.kind for name, typed in kept.columns.items()}
+        with unsupported_named(kept.unsupported):
             plan = plan_select(replace(select, items=(item,)), kinds, registry)
         refuse_beyond_panes(plan)
         _refuse_clashes(plan)
-        return self._instant(plan, manifest.slide, unused("now", manifest.columns))
+        return self._instant(plan, kept.slide, unused("now", kept.columns))
 
     def _instant(self, plan: SelectPlan, slide: int, now: str) -> InstantPlan:
         same = {field.name: getattr(plan, field.name) for field in fields(plan)}
@@ -96,10 +96,10 @@ class StreamQuestion:
         return Item(ItemKind.ATTRIBUTE, asked, condition, parts, sampled, "answer")
 
 
-def check(checkpoint: Path, question: StreamQuestion) -> None:
-    """Refuse what cannot be asked; that takes no Spark."""
-    root = checkpoint.expanduser().absolute()
-    steadily(root, lambda manifest: question.planned(Folder(root).script(), manifest))
+def check(checkpoint: str | Path, question: StreamQuestion) -> None:
+    """Refuse what cannot be asked, as far as that is known without Spark."""
+    if not is_remote(checkpoint):
+        steadily(checkpoint, lambda current: question.planned(current.kept))
 
 
 def answer_names(plan: SelectPlan) -> list[str]:

@@ -172,6 +172,18 @@ def test_two_streams_do_not_share_a_checkpoint(spark: SparkSession, tmp_path: Pa
     run(spark, PAPER, tmp_path / "in")
 
 
+def test_a_stream_killed_before_its_first_batch_starts_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = events(30, 26)
+    arrive(table, tmp_path / "in", [])
+    half_written = tmp_path / "ck/spark/offsets/.0.7f.tmp"
+    half_written.parent.mkdir(parents=True)
+    half_written.write_bytes(b"v1")
+    run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")
+    assert pq.read_table(tmp_path / "out").equals(expected(PAPER, table))
+
+
 def _reached(running: Running, batch: int) -> None:
     """Wait for a batch; a stream that fails or hangs ends the test."""
     until = monotonic() + 300

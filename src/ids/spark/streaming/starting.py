@@ -209,11 +209,13 @@ def _store(files: Files, session: SparkSession, output: Output, stream: dict[str
     if not claimed(files):
         output.check()
     claim(files, stream)
-    if store.latest() is not None and not files.entries("spark/offsets"):
-        raise CheckpointError(
-            f"checkpoint {files.uri.removeprefix('file:')} has lost Spark's part of it; restore "
-            "it as a whole, or start anew in another directory"
-        )
+    if not any(entry.name.isdigit() for entry in files.entries("spark/offsets")):
+        if store.latest() is not None:
+            raise CheckpointError(
+                f"checkpoint {files.uri.removeprefix('file:')} has lost Spark's part of it; "
+                "restore it as a whole, or start anew in another directory"
+            )
+        files.remove("spark")  # Spark does not start on what its first moments left half-written
     return store
 
 

@@ -173,8 +173,8 @@ def test_any_batches_with_or_without_windows_that_stand_speak_as_one(
     for number, (since, until) in enumerate(pairwise(instants)):
         held += [r for r, last in zip(rows, closing, strict=True) if min(r[3], last) == number]
         span, sums = Span(since - width if stands is None else stands, until, width), Sums()
-        oldest = span.start if stands is None else span.oldest
-        sums.add([row for row in held if oldest < row[1] <= until])
+        ranges = span.ranges(stands is not None)
+        sums.add([row for row in held if any(a < row[1] <= b for a, b in ranges)])
         sums.add(standing, span.oldest)
         found += emitted(sums.table(seed), span, since)
         if steps[number][1]:

@@ -38,7 +38,7 @@ __all__ = [
 PANE = "ids_p"
 COUNT = "ids_n"
 
-_FEW = 8  # predicates of measures whose sums are worked out row by row
+_FEW = 4  # predicates of measures whose sums are worked out row by row
 
 
 class Summand(NamedTuple):

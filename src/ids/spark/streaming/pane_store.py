@@ -92,9 +92,12 @@ class PaneStore:
 
     def spanned(self, panes: Sequence[Piece], windows: Sequence[Piece], span: Span) -> DataFrame:
         """What the windows of a span are made of: those that stand at its start, and panes."""
-        oldest = span.oldest if windows else span.start
-        inside = [piece for piece in panes if piece.last > oldest and piece.first <= span.until]
-        sums = self.read(inside).filter(f"{AT} > {oldest}L AND {AT} <= {span.until}L")
+        sums = self.read(panes).filter(
+            " OR ".join(
+                f"({AT} > {after}L AND {AT} <= {last}L)"
+                for after, last in span.ranges(bool(windows))
+            )
+        )
         return sums.unionAll(self.read(windows, f"{span.oldest}L")) if windows else sums
 
     def stand(self, sums: DataFrame, span: Span) -> Piece:

@@ -54,6 +54,15 @@ class Span(NamedTuple):
         """The last pane that no longer counts at the start."""
         return self.start - self.width
 
+    def ranges(self, stands: bool) -> list[tuple[int, int]]:
+        """The panes that change a window: after the first number of a pair, up to the second.
+
+        Some come; of windows that stand at the start, some go. Those that stay all along are left
+        out, so that the cost of a span does not grow with the width.
+        """
+        comes, goes = (self.start, self.until), (self.oldest, self.until - self.width)
+        return [comes, goes] if stands else [comes]
+
 
 class Standing(NamedTuple):
     """Windows that are not empty, each with the instants (in slides) at which it stands.

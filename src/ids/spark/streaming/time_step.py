@@ -146,8 +146,10 @@ class TimeStep:
         if due:
             start = since - self._width if known.stands is None else known.stands
             span = Span(start, until, self._width)
-            spanned = sums.spanned(panes, windows, span)
-            size = sum(piece.rows for piece in (*panes, *windows))
+            ranges = span.ranges(bool(windows))
+            inside = [p for p in panes if any(p.last > a and p.first <= b for a, b in ranges)]
+            spanned = sums.spanned(inside, windows, span)
+            size = sum(piece.rows for piece in (*inside, *windows))
             cores = rows.data.sparkSession.sparkContext.defaultParallelism
             tasks = _tasks(size, cores) if rows.keys else 1
             answers = self._answers(spanned, sums, tasks, span, since)

@@ -126,6 +126,7 @@ def test_a_wrong_question_needs_no_spark(
     assert code == 2 and "is for streams; add --stream" in err
 
 
+@pytest.mark.slow
 def test_another_process_asks_while_the_stream_runs(spark: SparkSession, tmp_path: Path) -> None:
     table = events(120, 74, 60)
     arrive(table, tmp_path / "in", [60])

@@ -116,7 +116,7 @@ def test_an_interrupt_while_java_starts(folder: Path, arguments: tuple[str, ...]
 @pytest.mark.parametrize(
     ("output", "sign"),
     [
-        ("out.parquet", ".out.parquet.*"),
+        pytest.param("out.parquet", ".out.parquet.*", marks=pytest.mark.slow),
         pytest.param("out/", "out/.*.tmp/*", marks=pytest.mark.slow),
         pytest.param("viewfs://ids/data/out/", "out/.*.tmp/*", marks=pytest.mark.slow),
         pytest.param("viewfs://ids/data/one.csv", ".one.csv.*", marks=pytest.mark.slow),

@@ -75,6 +75,7 @@ def test_the_python_of_a_document_runs_and_prints_what_is_shown_below_it(
         assert printed == (block["shown"] or ""), f"{document}, the block at line {line}"
 
 
+@pytest.mark.slow
 def test_the_demo_in_the_readme_is_what_the_demo_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

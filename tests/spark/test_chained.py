@@ -58,7 +58,9 @@ def drained(spark: SparkSession, stream: DataFrame, checkpoint: Path) -> pa.Tabl
 @pytest.mark.parametrize(
     ("aggregate", "window", "late", "files"),
     [
-        ("VAR_POP(latency)", "sliding", timedelta(seconds=20), 3),
+        pytest.param(
+            "VAR_POP(latency)", "sliding", timedelta(seconds=20), 3, marks=pytest.mark.slow
+        ),
         ("AVG(level)", "keyed", timedelta(0), 2),
     ],
 )

@@ -144,11 +144,12 @@ def batches_of(seed: int, rows: int, count: int, disorder: int) -> list[pa.Table
             20 * MINUTE,
             {"_UNFOLDED": 1, "_BUCKET_ROWS": 30},
         ),
-        (
+        pytest.param(
             "PARTITION BY region ORDER BY event_time, id ROWS 5 PRECEDING SLIDE 3 ROWS",
             MINUTE,
             2 * MINUTE,
             {"_UNFOLDED": 60, "_BUCKET_ROWS": 15, "_TASK_ROWS": 20},
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -39,7 +39,7 @@ def _script(keys: str = "", where: str = "", window: str = "30", slide: str = "1
 @pytest.mark.parametrize(
     ("script", "seed", "tidy"),
     [
-        (_script(), 1, False),
+        pytest.param(_script(), 1, False, marks=pytest.mark.slow),
         (_script(keys="tier, size % 3"), 2, True),
         pytest.param(
             _script(keys="region", where="WHERE latency > 5 OR latency IS NULL"),
@@ -133,7 +133,8 @@ def test_values_that_reach_farther_and_farther_stay_exact(
     value = np.random.default_rng(8).normal(size=240) * size
     table = table.set_column(3, "latency", pa.array(value))
     arrive(table, tmp_path / "in", [40, 80, 120, 160, 200])
-    script = _script(window="300", slide="10").replace("latency > 20 AND ", "")
+    items = [f"SHAPLEY_ATTRIBUTE({each}(latency), eu) AS {each}" for each in ("AVG", "VAR_POP")]
+    script = _script(window="300", slide="10").replace(_ITEMS, ", ".join(items))
     assert run(spark, script, tmp_path / "in").table().equals(expected(script, table))
 
 

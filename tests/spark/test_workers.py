@@ -45,7 +45,7 @@ spark.stop()
 @pytest.mark.parametrize(
     ("master", "answer"),
     [
-        ("local[1]", re.escape("[0.0, 1.0, 3.0]")),
+        pytest.param("local[1]", re.escape("[0.0, 1.0, 3.0]"), marks=pytest.mark.slow),
         pytest.param(
             "local-cluster[1,1,1024]",
             r"the Python of Spark's workers has no .*"

@@ -75,7 +75,9 @@ def readable_at(place: str | Path) -> Readable | None:
         return None
     try:
         system, root = fs.FileSystem.from_uri(f"{_ARROW[scheme.lower()]}:{rest}")
-    except (OSError, ValueError, NotImplementedError):  # pyarrow has no driver, or no address
+    except (OSError, ValueError, NotImplementedError):
+        # pyarrow was built without this file system, or lacks its library or its address: Spark,
+        # which the caller asks next, either reaches the place or says why not
         return None
     return ArrowFiles(uri, system, root)
 

@@ -191,7 +191,7 @@ def test_a_column_on_which_files_disagree_is_out(tmp_path: Path) -> None:
     source = open_table(tmp_path, "e")
     assert list(source.schema) == ["x"]
     assert source.unsupported["only"] == "missing from b.parquet"
-    assert source.unsupported["odd"] == "number and text in different files"
+    assert source.unsupported["odd"] == "number in a.parquet, but text in b.parquet"
 
 
 @pytest.mark.parametrize(

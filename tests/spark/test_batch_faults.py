@@ -36,6 +36,20 @@ def parts(folder: Path, count: int, rows: int) -> list[Path]:
     return files
 
 
+def test_files_that_disagree_on_a_column_are_named_as_in_process(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    row = '{"event_time":"2024-01-01T00:00:00Z","region":"EU","latency":%s}\n'
+    for name, value in {"a.jsonl": "1", "b.jsonl": '"lots"'}.items():
+        (tmp_path / name).write_text(row % value)
+    with pytest.raises(IdsError) as here:
+        ids.sql(QUERY, events=tmp_path)
+    with pytest.raises(IdsError) as there:
+        ids.spark.sql(QUERY, spark=spark, events=str(tmp_path))
+    assert "column 'latency' is number in a.jsonl, but text in b.jsonl" in str(here.value)
+    assert str(there.value) == str(here.value)
+
+
 # ── corrupt files ────────────────────────────────────────────────────────────────────────────────
 
 

@@ -17,7 +17,7 @@ from ids.source.declared import plain_type
 from ids.source.folder import FilePath, find_files
 from ids.source.memory import described, one_line
 from ids.source.parts import ParquetPart, Part, TextPart
-from ids.source.table import refusal
+from ids.source.table import DISAGREEING, refusal
 from ids.source.text import read_csv, read_jsonl
 
 __all__ = ["FileSource", "open_files", "text_parts"]
@@ -121,14 +121,14 @@ def _column(name: str, part: Part, table: pa.Table) -> pa.ChunkedArray:
         ) from error
 
 
-def _kinds(parts: Sequence[Part]) -> dict[str, set[Kind]]:
-    """What each column holds, in whichever file; a file in which it is empty has no say."""
-    kinds: dict[str, set[Kind]] = {}
+def _kinds(parts: Sequence[Part]) -> dict[str, dict[Kind, FilePath]]:
+    """What each column holds, and the first file that does; an empty column has no say."""
+    kinds: dict[str, dict[Kind, FilePath]] = {}
     for part in parts:
         for name, kind in described(part.schema)[0].items():
-            held = kinds.setdefault(name, set())
+            held = kinds.setdefault(name, {})
             if not types.is_null(part.schema.field(name).type):
-                held.add(kind)
+                held.setdefault(kind, part.path)
     return kinds
 
 
@@ -143,8 +143,8 @@ def _unified(parts: Sequence[Part]) -> tuple[dict[str, Kind], dict[str, str]]:
         if lacking:
             unsupported.setdefault(name, f"missing from {lacking[0].path.name}")
         elif len(kinds) > 1:
-            names = " and ".join(sorted(kind.value for kind in kinds))
-            unsupported.setdefault(name, f"{names} in different files")
+            held = DISAGREEING.join(f"{kind.value} in {file.name}" for kind, file in kinds.items())
+            unsupported.setdefault(name, held)
         elif name not in unsupported:
             schema[name] = next(iter(kinds), Kind.NUMBER)
     return schema, unsupported

@@ -34,15 +34,17 @@ _SQL_TYPES = {Kind.TEXT: "STRING", Kind.BOOLEAN: "BOOLEAN", Kind.TIME: "TIMESTAM
 class Sampled:
     """The columns of a table in text files.
 
-    types      column → BIGINT, DOUBLE, STRING, BOOLEAN or TIMESTAMP; only those IDS can read
-    headers    file → all its columns, in the order in which they stand there
-    multiline  whether a quoted field runs over the end of a line
-    untyped    columns of no type: there is no value in any of the files, which were read whole
+    types        column → BIGINT, DOUBLE, STRING, BOOLEAN or TIMESTAMP; only those IDS can read
+    headers      file → all its columns, in the order in which they stand there
+    multiline    whether a quoted field runs over the end of a line
+    unsupported  columns IDS cannot read, and what they hold
+    untyped      columns of no type: there is no value in any of the files, which were read whole
     """
 
     types: dict[str, str]
     headers: dict[FilePath, tuple[str, ...]]
     multiline: bool
+    unsupported: dict[str, str]
     untyped: frozenset[str] = frozenset()
 
 
@@ -91,8 +93,9 @@ def _sampled(
         name: _SQL_TYPES.get(kind) or _number_type(name, parts)
         for name, kind in source.schema.items()
     }
+    headers = {part.path: tuple(part.schema.names) for part in parts}
     untyped = source.untyped if whole else frozenset()
-    return Sampled(sql_types, {p.path: tuple(p.schema.names) for p in parts}, multiline, untyped)
+    return Sampled(sql_types, headers, multiline, source.unsupported, untyped)
 
 
 def _beginnings(files: Sequence[FilePath], format_: str, scratch: Path) -> dict[FilePath, Path]:

@@ -8,8 +8,9 @@ from typing import Protocol
 from ids.errors import DataError, IdsError, UnknownNameError
 from ids.model.table import Kind, Table
 
-__all__ = ["INDEX", "REPEATED", "Source", "TableSource", "refusal", "remedy"]
+__all__ = ["DISAGREEING", "INDEX", "REPEATED", "Source", "TableSource", "refusal", "remedy"]
 
+DISAGREEING = ", but "  # between what a column holds in one file and in another
 INDEX = "the index of the DataFrame"
 REPEATED = "there more than once"
 
@@ -79,4 +80,6 @@ def remedy(what: str) -> str:
         return "pass df.reset_index()"
     if what == REPEATED:
         return "rename all but one"
+    if DISAGREEING in what:
+        return "mend one of the files, or declare the column STRING"
     return "IDS reads numbers, text, booleans and timestamps"

@@ -61,7 +61,7 @@ class Location:
             source = sampled_source(self.files, self.format, columns, nulls)
             return None if name in columns else misread_of(source, name)
 
-        return Schema(kinds, {}, misread)
+        return Schema(kinds, sampled.unsupported, misread)
 
     def load(
         self,

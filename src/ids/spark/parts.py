@@ -20,6 +20,7 @@ from ids.sink.writing import stream_csv
 from ids.spark.failures import translated
 from ids.spark.files import UNMARKED, Entry, Files, LocalFiles, literal, named
 from ids.spark.mapping import mapped
+from ids.spark.watching import tasks_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +48,7 @@ def write_parts(
     computed = Observation()
     data = data.observe(computed, F.count(F.lit(1)).alias("rows"))
     place = f"{files.uri}/{name}"
-    with translated():
+    with translated(), tasks_ended(data.sparkSession):
         if format_ is Format.PARQUET:
             with _microseconds(data.sparkSession):
                 data.write.mode("overwrite").options(**UNMARKED).parquet(place)

@@ -1,18 +1,20 @@
-"""Progress of a session's jobs: how many tasks are done, of how many that are known of."""
+"""Progress of a session's jobs: how many tasks are done, and whether any still run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["watching"]
+__all__ = ["tasks_ended", "watching"]
 
 _PAUSE = 0.2
+_PATIENCE = 30.0  # seconds for tasks to end; in a shared session they may be of other jobs
 
 
 @contextmanager
@@ -49,6 +51,24 @@ def watching(session: SparkSession, tell: Callable[[int, int], None]) -> Iterato
     finally:
         over.set()
         watcher.join()
+
+
+@contextmanager
+def tasks_ended(session: SparkSession) -> Iterator[None]:
+    """Let an error out of the block only when no task runs any more.
+
+    Spark ends a job that fails or is interrupted at once, and its tasks a while later: until then
+    they write files.
+    """
+    try:
+        yield
+    except BaseException:
+        tracker, end = _tracker(session), monotonic() + _PATIENCE
+        while tracker is not None and monotonic() < end:
+            if not any(info.numRunningTasks for info in tracker.getExecutorInfos()):
+                break
+            sleep(_PAUSE / 4)
+        raise
 
 
 def _tracker(session: SparkSession):  # type: ignore[no-untyped-def]

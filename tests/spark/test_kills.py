@@ -1,22 +1,28 @@
-"""Kill -9 of executors, again and again: the stream of an undisturbed run."""
+"""Kill -9 of executors and of drivers, again and again: the stream of an undisturbed run."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 import ids
 from ids.model.window import microseconds
 from ids.spark.streaming.progress import Totals
 from tests.spark.cluster import Cluster, running
-from tests.spark.kill_jobs import BATCHES, LATENESS, SCRIPTS
+from tests.spark.kill_jobs import BATCHES, LATENESS, OUTPUTS, SCRIPTS, begin, done
 from tests.spark.streams import UTC, arrive, events, expected
 from tests.spark.tables import same
 from tests.spark.test_cluster import started
@@ -24,6 +30,8 @@ from tests.spark.test_cluster import started
 pytestmark = pytest.mark.slow
 
 PROGRAM = [sys.executable, "-m", "tests.spark.kill_jobs"]
+MOMENTS = 30
+FILES = 40  # a micro-batch each, more than the streams take in before the last of these moments
 FILE = 40  # rows
 
 
@@ -84,3 +92,70 @@ def test_executors_killed_in_ten_batches_change_no_bit_and_no_count(
     bad = [pq.read_table(file).num_rows for file in (tmp_path / "bad").iterdir()]
     assert sum(bad) == totals.bad > 0
     assert totals.late > FILE
+
+
+def test_a_driver_killed_at_thirty_moments_leaves_the_stream_of_an_undisturbed_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(132)
+    table = unruly(FILES)
+    arrive(table, tmp_path / "in", range(FILE, table.num_rows, FILE))
+    driver = [*PROGRAM, str(tmp_path)]
+    victims: list[int] = []
+    try:
+        victims.extend(_killed(driver, tmp_path, moment, rng) for moment in range(MOMENTS))
+        finished = subprocess.run(driver, check=False, capture_output=True, text=True)
+    finally:
+        for group in victims:
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+    assert finished.returncode == 0, finished.stderr
+    for window in SCRIPTS:
+        calm, here = tmp_path / "calm" / window, tmp_path / window
+        begin(spark, tmp_path, window, calm, output=OUTPUTS[window]).wait()
+        assert _lines(here / OUTPUTS[window]) == _lines(calm / OUTPUTS[window])
+        assert sorted(_lines(here / "bad")) == sorted(_lines(calm / "bad"))
+        assert _told(here) == _told(calm)
+        _, totals = undisturbed(window, table, FILE)
+        assert ids.spark.status(here / "ck").totals == totals
+
+
+def _killed(driver: list[str], folder: Path, moment: int, rng: np.random.Generator) -> int:
+    """Start a driver, and kill it, or half of it, on its way; its process group."""
+    with subprocess.Popen(
+        driver, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        if moment % 2:  # so that one stream, then the other, gets on
+            checkpoint = folder / [*SCRIPTS][moment // 2 % 2] / "ck"
+            before = done(checkpoint)
+            while done(checkpoint) == before < FILES and process.poll() is None:
+                sleep(0.01)
+        sleep(rng.random() * (0.8 if moment % 2 else 2.5))
+        assert process.poll() is None, "the streams have come to their end"
+        java = [int(pid) for pid in _children(process.pid)]
+        victims: list[int] = [[process.pid], java, [process.pid, *java]][rng.integers(3)]
+        for victim in victims:
+            os.kill(victim, signal.SIGKILL)
+    return process.pid
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def _lines(place: Path) -> list[str]:
+    """The rows of a file or of a directory's files, in order.
+
+    Not the files: killed between two notes of its own, Spark takes two files in one batch.
+    """
+    if place.is_file():
+        return place.read_text("utf-8").splitlines()
+    return [repr(row) for row in pq.read_table(place).to_pylist()]
+
+
+def _told(folder: Path) -> tuple[object, ...]:
+    """How the stream stands."""
+    found = ids.spark.status(folder / "ck")
+    return found.totals, found.watermark, found.items, found.state_rows

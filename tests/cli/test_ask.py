@@ -42,6 +42,7 @@ def checkpoint(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     return folder / "ck"
 
 
+@pytest.mark.slow
 def test_a_stream_run_with_retain_is_asked(spark: SparkSession, call: Call, tmp_path: Path) -> None:
     table = events(120, 71, 60)
     arrive(table, tmp_path / "in", [])

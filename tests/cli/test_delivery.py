@@ -161,6 +161,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
+@pytest.mark.slow
 def test_devices_get_what_a_file_would_get(script: str, events: Path, tmp_path: Path) -> None:
     expected = '{"emit_at":"2024-01-01T00:00:00.000000Z","n":1,"s":1}\n'
     expected += '{"emit_at":"2024-01-01T00:00:01.000000Z","n":2,"s":3}\n'

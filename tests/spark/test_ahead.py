@@ -131,7 +131,9 @@ def at(times: Sequence[int], table: pa.Table) -> pa.Table:
     return rows.set_column(0, "event_time", pa.array(times, UTC))
 
 
-@pytest.mark.parametrize("script", [PAPER, COUNTED], ids=["time", "count"])
+@pytest.mark.parametrize(
+    "script", [PAPER, pytest.param(COUNTED, marks=pytest.mark.slow)], ids=["time", "count"]
+)
 def test_rows_from_a_far_future_are_set_aside_and_the_stream_goes_on(
     spark: SparkSession, tmp_path: Path, script: str
 ) -> None:

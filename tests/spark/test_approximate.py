@@ -87,7 +87,7 @@ def spread(spark: SparkSession, table: pa.Table, partitions: int, seed: int) -> 
     ("window", "items", "partitions", "emit"),
     [
         ("sliding", LATENCY, 2, "CHANGES"),
-        ("keyed", OTHERS, 7, "CHANGES"),
+        pytest.param("keyed", OTHERS, 7, "CHANGES", marks=pytest.mark.slow),
         ("tumbling", LATENCY[2:4] + OTHERS[2:4], 1, "FINAL"),
     ],
     ids=["sliding", "keyed", "tumbling"],

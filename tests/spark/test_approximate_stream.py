@@ -87,6 +87,7 @@ def errors(emits: pa.Table) -> Any:
     return np.concatenate([emits[n].to_numpy() for n in emits.column_names if "_error" in n])
 
 
+@pytest.mark.slow
 def test_time_windows_are_sampled_as_in_process_whatever_breaks(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_time_windows_are_sampled_as_in_process_whatever_breaks(
         run(spark, text.replace("0.8", "0.9"), tmp_path / "in", **options)
 
 
+@pytest.mark.slow
 def test_less_lateness_after_a_restart_takes_nothing_away(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -163,7 +163,7 @@ def in_small_pieces(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(name, usual)
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize("form", ["parquet", "csv", pytest.param("jsonl", marks=pytest.mark.slow)])
 def test_bad_rows_set_aside_are_those_of_the_in_process_engine(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:

@@ -132,11 +132,12 @@ def batches_of(seed: int, rows: int, count: int, disorder: int) -> list[pa.Table
     ("window", "lateness", "disorder", "sizes"),
     [
         ("ORDER BY event_time, id ROWS 50 PRECEDING", 10 * MINUTE, 10 * MINUTE, {"_TOGETHER": 2}),
-        (
+        pytest.param(
             "ORDER BY event_time, id ROWS 20 PRECEDING SLIDE 7 ROWS",
             0,
             0,
             {"_UNFOLDED": 100, "_TASK_ROWS": 40},
+            marks=pytest.mark.slow,
         ),
         (
             "PARTITION BY region, shop ORDER BY event_time, id ROWS 9 PRECEDING SLIDE 4 ROWS",

@@ -77,12 +77,13 @@ def in_files(folder: Path, table: pa.Table, files: int) -> Path:
             2,
             90,
         ),
-        (
+        pytest.param(
             ["VARIANCE(latency)", "COUNT(shop)"],
             "PARTITION BY shop, cached ORDER BY event_time, region ROWS 9 PRECEDING SLIDE 11 ROWS",
             {"where": "WHERE bytes IS NOT NULL OR latency < 60"},
             7,
             60,
+            marks=pytest.mark.slow,
         ),
         (["M3(latency)", "M4(level)"], "ORDER BY event_time ROWS 25 PRECEDING", {}, 2, 400),
         (
@@ -92,12 +93,13 @@ def in_files(folder: Path, table: pa.Table, files: int) -> Path:
             2,
             100,
         ),
-        (
+        pytest.param(
             ["SUM(bytes)"],
             "PARTITION BY tier ORDER BY region, event_time ROWS 12 PRECEDING",
             {"where": "WHERE region IS NOT NULL"},
             7,
             80,
+            marks=pytest.mark.slow,
         ),
         (
             ["AVG(latency)", "VAR_SAMP(level)"],
@@ -150,6 +152,7 @@ def test_times_that_crowd_are_cut_at_quantiles(spark: SparkSession) -> None:
     same(ids.sql(script, events=table), found.toArrow())
 
 
+@pytest.mark.slow
 def test_numbers_that_are_no_numbers_still_have_an_order(spark: SparkSession) -> None:
     rng = np.random.default_rng(7)
     at = rng.normal(0, 1e300, 400)

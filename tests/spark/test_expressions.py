@@ -97,6 +97,7 @@ def test_a_cell_decides_every_predicate(
         assert np.array_equal(ours, theirs), condition
 
 
+@pytest.mark.slow
 @settings(
     max_examples=2,
     phases=[Phase.generate],

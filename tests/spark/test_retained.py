@@ -187,6 +187,7 @@ def test_a_query_with_keys_gives_a_row_a_key(spark: SparkSession, tmp_path: Path
     assert len(rows) > 4
 
 
+@pytest.mark.slow
 def test_a_stream_that_goes_on_is_asked_about_where_it_stands(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -230,6 +231,7 @@ def test_a_silent_window_is_empty_and_its_answer_nothing(
         running.attribute("AVG(latenci)", "eu")
 
 
+@pytest.mark.slow
 def test_retaining_begun_later_answers_once_the_window_is_whole(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def test_a_crash_at_any_write_leaves_the_rows_of_an_undisturbed_run(
     checked(wild, table, "AVG(latency)", "slow OR tier IS NULL")
 
 
+@pytest.mark.slow
 def test_a_stream_at_work_is_asked_while_it_writes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -233,6 +233,7 @@ def test_new_items_begin_when_their_panes_are_whole_and_old_ones_go_on(
     check(stream(spark, tmp_path, table, scripts), table, scripts)
 
 
+@pytest.mark.slow
 def test_an_item_that_comes_back_begins_anew(spark: SparkSession, tmp_path: Path) -> None:
     table = events(240, 51, 400)
     scripts = [(0, (POOL[3], POOL[4])), (90, (POOL[4],)), (120, (POOL[4], POOL[3]))]
@@ -240,6 +241,7 @@ def test_an_item_that_comes_back_begins_anew(spark: SparkSession, tmp_path: Path
     check(found, table, scripts, "PARTITION BY region")
 
 
+@pytest.mark.slow
 def test_other_names_and_places_change_no_number(spark: SparkSession, tmp_path: Path) -> None:
     table = events(160, 52, 200)
     arrive(table.slice(0, 80), tmp_path / "in", [40])
@@ -255,7 +257,7 @@ def test_other_names_and_places_change_no_number(spark: SparkSession, tmp_path: 
     assert 0 < found["se"].null_count < found.num_rows
 
 
-@pytest.mark.parametrize("keys", ["", "PARTITION BY region"])
+@pytest.mark.parametrize("keys", [pytest.param("", marks=pytest.mark.slow), "PARTITION BY region"])
 def test_rows_of_a_count_window_go_on_under_the_numbers_of_another_script(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: str
 ) -> None:
@@ -280,6 +282,7 @@ def test_rows_of_a_count_window_go_on_under_the_numbers_of_another_script(
         assert found[name].slice(begin).equals(batch[name].slice(begin)), name
 
 
+@pytest.mark.slow
 def test_a_new_estimate_begins_when_its_rows_are_whole(spark: SparkSession, tmp_path: Path) -> None:
     sampled = (
         "SHAPLEY_ATTRIBUTE(SUM(latency), tier = 'free' APPROXIMATE USING RESERVOIR SAMPLE 20) AS a"

@@ -36,7 +36,11 @@ def held(checkpoint: Path, kind: str) -> list[dict[str, Any]]:
     return [row for table in tables for row in table.to_pylist()]
 
 
-@pytest.mark.parametrize("stand", [False, True], ids=["panes alone", "windows that stand"])
+@pytest.mark.parametrize(
+    "stand",
+    [pytest.param(False, marks=pytest.mark.slow), True],
+    ids=["panes alone", "windows that stand"],
+)
 def test_idle_keys_and_panes_that_no_window_needs_leave(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand: bool
 ) -> None:

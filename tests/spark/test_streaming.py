@@ -48,7 +48,9 @@ def _script(keys: str = "", where: str = "", window: str = "30", slide: str = "1
             marks=pytest.mark.slow,
         ),
         pytest.param(_script(window="10"), 4, True, marks=pytest.mark.slow),
-        (_script(keys="tier", window="60", slide="1"), 5, False),
+        pytest.param(
+            _script(keys="tier", window="60", slide="1"), 5, False, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_any_split_into_micro_batches_gives_the_emits_of_a_batch(
@@ -75,6 +77,7 @@ def test_any_split_into_micro_batches_gives_the_emits_of_a_batch(
     assert kept is None or totals.rows == kept
 
 
+@pytest.mark.slow
 def test_rows_out_of_order_within_the_lateness_all_count(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -124,6 +127,7 @@ def test_rows_of_a_task_that_was_run_twice_count_once(
     assert calm.totals.late == 9
 
 
+@pytest.mark.slow
 def test_values_that_reach_farther_and_farther_stay_exact(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from ids.model.expression import Call, Column, Comparison, Expression, Like, Literal
@@ -37,6 +38,7 @@ def _texts() -> list[str]:
     return [*every, *words, *(f"αΣ{c}Β" for c in every), *(f"{c}Σ" for c in every)]
 
 
+@pytest.mark.slow
 def test_every_character_is_the_same_in_the_jvm(spark: SparkSession) -> None:
     texts = _texts()
     data = ColumnData(Kind.TEXT, np.arange(len(texts), dtype=np.int32), None, objects(texts))

@@ -61,8 +61,16 @@ def spread(spark: SparkSession, table: pa.Table, partitions: int, seed: int) -> 
         (["SUM(latency)", "AVG(latency)"], "registered", "sliding", 1),
         (["AVG(latency)", "COUNT(*)"], "inline", "keyed", 2),
         (["VAR_POP(level)", "VAR_SAMP(level)"], "compositional", "tumbling", 7),
-        (["VARIANCE(latency)", "SUM(bytes)"], "compositional", "keyed", 7),
-        (["VAR_POP(latency * 2 - level)", "COUNT(shop)"], "inline", "sliding", 2),
+        pytest.param(
+            ["VARIANCE(latency)", "SUM(bytes)"], "compositional", "keyed", 7, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            ["VAR_POP(latency * 2 - level)", "COUNT(shop)"],
+            "inline",
+            "sliding",
+            2,
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_every_answer_is_that_of_the_in_process_engine(
@@ -100,6 +108,7 @@ def test_emit_final_gives_the_last_of_each_key(spark: SparkSession) -> None:
     same(ids.sql(script, events=table), ids.spark.sql(script, events=table, spark=spark).toArrow())
 
 
+@pytest.mark.slow
 def test_more_predicates_than_a_word_has_bits(spark: SparkSession) -> None:
     table = events(seed=7, rows=500)
     items = ["AVG(latency) AS average", "SHAPLEY_DELTA(AVG(latency), cached) AS delta"]

@@ -55,7 +55,9 @@ def before_the_end(emits: pa.Table) -> pa.Table:
     return emits.filter(pc.less(emits["emit_at"], pa.scalar(END, UTC)))
 
 
-@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize(
+    "frame", [pytest.param(n, marks=pytest.mark.slow) if n == "odd" else n for n in FRAMES]
+)
 def test_rows_around_1970_are_answered_as_in_process(
     spark: SparkSession, tmp_path: Path, frame: str
 ) -> None:
@@ -75,6 +77,7 @@ def test_rows_around_1970_are_answered_as_in_process(
         same(expected, found.sort_by("emit_at"))
 
 
+@pytest.mark.slow
 def test_a_watermark_of_the_users_own_is_the_lateness(spark: SparkSession, tmp_path: Path) -> None:
     late = timedelta(seconds=20)
     table = ordered_files(events(seed=11, rows=600), tmp_path / "in", 3, late)

@@ -34,7 +34,9 @@ def table(y: np.ndarray) -> pa.Table:
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("exponents", [(-60, 10), (-300, 140)])
+@pytest.mark.parametrize(
+    "exponents", [(-60, 10), pytest.param((-300, 140), marks=pytest.mark.slow)]
+)
 def test_values_far_apart_have_the_bits_of_the_answers_in_process(
     spark: SparkSession, window: str, exponents: tuple[int, int]
 ) -> None:

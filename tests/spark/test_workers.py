@@ -79,6 +79,7 @@ def test_a_session_of_an_environment_that_is_not_activated_runs_our_functions_or
     assert untouched == "True"
 
 
+@pytest.mark.slow
 def test_another_version_of_ids_in_the_workers_is_refused_by_both_names(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

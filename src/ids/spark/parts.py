@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from ids.sink.writing import stream_csv
 from ids.spark.failures import translated
 from ids.spark.files import UNMARKED, Entry, Files, LocalFiles, literal, named
 from ids.spark.mapping import mapped
-from ids.spark.watching import tasks_ended
+from ids.spark.watching import run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,16 +49,17 @@ def write_parts(
     computed = Observation()
     data = data.observe(computed, F.count(F.lit(1)).alias("rows"))
     place = f"{files.uri}/{name}"
-    with translated(), tasks_ended(data.sparkSession):
+    with translated():
         if format_ is Format.PARQUET:
+            writer = data.write.mode("overwrite").options(**UNMARKED)
             with _microseconds(data.sparkSession):
-                data.write.mode("overwrite").options(**UNMARKED).parquet(place)
+                run_to_end(data.sparkSession, partial(writer.parquet, place))
         else:
             lines = mapped(data, _Lines(schema, format_), f"{_LINE} string")
             length = Observation()
             lines = lines.observe(length, F.expr(f"sum(octet_length({_LINE}) + 1)").alias("bytes"))
             writer = lines.write.mode("overwrite").options(**UNMARKED)
-            writer.text(place, compression="none")
+            run_to_end(data.sparkSession, partial(writer.text, place, compression="none"))
     parts = [e for e in files.entries(name) if e.name.startswith("part-") and e.bytes]
     if durable and isinstance(files, LocalFiles) and files.exists(name):
         files.sync(name)

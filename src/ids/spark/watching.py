@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from secrets import token_hex
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
+from pyspark import InheritableThread
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["tasks_ended", "watching"]
+__all__ = ["run_to_end", "watching"]
 
 _PAUSE = 0.2
 _PATIENCE = 30.0  # seconds for tasks to end; in a shared session they may be of other jobs
@@ -53,22 +56,43 @@ def watching(session: SparkSession, tell: Callable[[int, int], None]) -> Iterato
         watcher.join()
 
 
-@contextmanager
-def tasks_ended(session: SparkSession) -> Iterator[None]:
-    """Let an error out of the block only when no task runs any more.
+def run_to_end(session: SparkSession, job: Callable[[], None]) -> None:
+    """Call ``job``, which has Spark write; an error comes out only when nothing writes any more.
 
-    Spark ends a job that fails or is interrupted at once, and its tasks a while later: until then
-    they write files.
+    An interrupt leaves a call into Java at once, which goes on there and may start its tasks only
+    then. So the call has a thread of its own, which ends when Java has ended.
     """
+    failed: list[BaseException] = []
+    tag = f"ids-{token_hex(8)}"
+
+    def call() -> None:
+        session.addTag(tag)
+        try:
+            job()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = InheritableThread(call, session=session)
+    thread.start()
     try:
-        yield
+        thread.join()
+        if failed:
+            raise failed[0]
     except BaseException:
-        tracker, end = _tracker(session), monotonic() + _PATIENCE
-        while tracker is not None and monotonic() < end:
-            if not any(info.numRunningTasks for info in tracker.getExecutorInfos()):
-                break
-            sleep(_PAUSE / 4)
+        while thread.is_alive():
+            session.interruptTag(tag)
+            thread.join(_PAUSE)
+        _wait_for_tasks(session)
         raise
+
+
+def _wait_for_tasks(session: SparkSession) -> None:
+    """Wait for the tasks of a job that has failed: Spark ends them a while later."""
+    tracker, end = _tracker(session), monotonic() + _PATIENCE
+    while tracker is not None and monotonic() < end:
+        if not any(info.numRunningTasks for info in tracker.getExecutorInfos()):
+            return
+        sleep(_PAUSE / 4)
 
 
 def _tracker(session: SparkSession):  # type: ignore[no-untyped-def]

@@ -68,9 +68,9 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def taxi_month() -> Path:
+def taxi_month(shared_data: Path) -> Path:
     """A month of green taxi trips."""
-    return DATA / "taxi" / "green_tripdata_2024-01.parquet"
+    return shared_data / "taxi_green" / "green_tripdata_2024-01.parquet"
 
 
 @pytest.fixture(scope="session")

@@ -81,5 +81,5 @@ def remedy(what: str) -> str:
     if what == REPEATED:
         return "rename all but one"
     if DISAGREEING in what:
-        return "mend one of the files, or declare the column STRING"
+        return "write it the same way in all files"
     return "IDS reads numbers, text, booleans and timestamps"

@@ -2,8 +2,9 @@
 
 Records go to ``capacity/records.jsonl``, a line for each load, contender and pass. A pass takes 50
 minutes on two cores; what is recorded is left out, so that it can be stopped and begun again.
-``--passes 2`` measures all loads twice, at different times. ``--against SRC`` measures another
-version of IDS beside this one, by the ``src`` of its tree.
+``--passes 2`` measures all loads twice, at different times. ``pairs --against SRC`` measures this
+version and another one, by the ``src`` of its tree, alternately, ``--passes`` pairs of each load:
+the two of a pair run one right after the other, and the first changes from pair to pair.
 """
 
 from __future__ import annotations
@@ -48,22 +49,29 @@ HELD_OUT = [
 DRIVER = [(60, 2), (60, 400), (1_440, 400)]
 
 
-def _run(against: str | None, number: int) -> None:
+def _run(number: int) -> None:
     """Measure what has fewer than ``number`` records."""
-    beside = {"plain": PLAIN, "old": OLD if against else []}
     wanted: list[tuple[Load, str]] = []
     # long windows last; contenders of one load one after another, so that the machine is the same
     for load in sorted((*TABLE, *OTHERS, *HELD_OUT), key=lambda load: load.panes):
-        wanted += [(load, "ids"), *((load, name) for name, some in beside.items() if load in some)]
+        wanted += [(load, "ids"), *([(load, "plain")] if load in PLAIN else [])]
     done = Counter((record["contender"], json.dumps(record["load"])) for record in _records())
     for load, contender in wanted:
-        if done[contender, json.dumps(asdict(load))] >= number:
-            continue
-        found = _measured(load, contender, against)
-        _record({"contender": contender, "load": asdict(load)} | found)
+        if done[contender, json.dumps(asdict(load))] < number:
+            found = _measured(load, contender, None)
+            _record({"contender": contender, "load": asdict(load)} | found)
     for panes, files in DRIVER:
         if not done["driver", json.dumps([panes, files])]:
             _record({"contender": "driver", "load": [panes, files]} | simulated(panes, files))
+
+
+def _run_pairs(against: str, number: int) -> None:
+    """Measure ``number`` pairs of each load, one of each in turn."""
+    for turn in range(number):
+        for load in OLD:
+            both = ["ids", "old"] if turn % 2 == 0 else ["old", "ids"]
+            found = {name: _measured(load, name, against) for name in both}
+            _record({"contender": "pair", "load": asdict(load)} | found)
 
 
 def _record(record: dict[str, Any]) -> None:
@@ -95,13 +103,15 @@ def _records() -> list[dict[str, Any]]:
 
 def _main() -> None:
     parser = argparse.ArgumentParser(prog="capacity", description=__doc__)
-    parser.add_argument("command", choices=["run", "publish"])
+    parser.add_argument("command", choices=["run", "pairs", "publish"])
     parser.add_argument("--against", metavar="SRC")
     parser.add_argument("--passes", type=int, default=1)
     chosen = parser.parse_args()
     if chosen.command == "run":
         for number in range(chosen.passes):
-            _run(chosen.against, number + 1)
+            _run(number + 1)
+    elif chosen.command == "pairs":
+        _run_pairs(chosen.against, chosen.passes)
     else:
         PAGE.write_text(published(PAGE.read_text(), _records(), HELD_OUT))
 

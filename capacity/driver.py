@@ -6,9 +6,8 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from ids.spark.files import LocalFiles
-from ids.spark.streaming.manifest import Manifest, Piece, encoded, latest
-from ids.spark.streaming.store import Store
+from ids.sink import LocalFiles
+from ids.spark.stream_store import Manifest, Manifests, Piece, Store, encoded
 
 __all__ = ["simulated"]
 
@@ -37,7 +36,7 @@ def simulated(panes: int, files: int) -> dict[str, float]:
         store, started = Store(local), perf_counter()
         store.commit(manifest)
         committed = perf_counter()
-        found = latest(local)
+        found = Manifests(local).latest()
         loaded = perf_counter()
         for piece in pieces[-_READ:]:
             store.check(piece)

@@ -10,7 +10,7 @@ from typing import Any
 from capacity.load import Load
 from capacity.model import UNITS, Model, sums_read, sums_written, task_rows
 
-__all__ = ["fitted", "measured", "predictions", "published"]
+__all__ = ["fitted", "measured", "pair_ratios", "predictions", "published"]
 
 Records = Sequence[dict[str, Any]]
 
@@ -66,23 +66,25 @@ def measured(records: Records, contender: str = "ids") -> dict[Load, dict[str, f
 
 
 def _measured(records: Records) -> list[str]:
-    old, plain, ours = (measured(records, name) for name in ("old", "plain", "ids"))
+    ours, plain = measured(records), measured(records, "plain")
+    old = measured(records, "old")
+    paired = {side: measured(_sides(records, side), side) for side in ("ids", "old")}
     rows = []
-    for load, record in sorted(ours.items(), key=lambda pair: (pair[0].panes, pair[0].keys)):
+    for load in sorted(ours, key=lambda load: (load.panes, load.keys)):
         if load != Load(load.keys, load.panes) or load.panes not in (5, 60):
             continue
-        before, beside = old.get(load), plain.get(load)
+        record, before = paired["ids"].get(load, ours[load]), paired["old"].get(load, old.get(load))
         rows.append(
             [
-                f"{load.keys:,}",
+                f"{load.keys:,}" + (" †" if load in paired["ids"] else ""),
                 load.panes,
                 f"{record['trigger']:.2f}",
                 f"{record['cpu']:.2f}",
                 f"{record['driver_bytes'] / 1e6:.0f}",
                 f"{record['state_rows']:,.0f}",
-                _times(record, before),
+                _ratios(pair_ratios(records, load)) or _times(record, before),
                 f"{before['driver_bytes'] / 1e6:.0f}" if before else "",
-                _times(record, beside),
+                _times(ours[load], plain.get(load)),
             ]
         )
     heads = [
@@ -94,6 +96,25 @@ def _measured(records: Records) -> list[str]:
 
 def _times(ours: dict[str, float], theirs: dict[str, float] | None) -> str:
     return "" if theirs is None else f"{ours['trigger'] / theirs['trigger']:.2f}"
+
+
+def pair_ratios(records: Records, load: Load) -> list[float]:
+    """Seconds of a batch beside those of the older version that ran just before or after."""
+    pairs = zip(_sides(records, "ids"), _sides(records, "old"), strict=True)
+    return [a["trigger"] / b["trigger"] for a, b in pairs if Load(**a["load"]) == load]
+
+
+def _sides(records: Records, side: str) -> Records:
+    """One side of the pairs, as records."""
+    pairs = [record for record in records if record["contender"] == "pair"]
+    return [{"contender": side, "load": record["load"]} | record[side] for record in pairs]
+
+
+def _ratios(found: Sequence[float]) -> str:
+    """Their median, and each of them."""
+    if not found:
+        return ""
+    return f"**{median(found):.2f}** ({', '.join(f'{ratio:.2f}' for ratio in found)})"
 
 
 def _constants(model: Model) -> list[str]:

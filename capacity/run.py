@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 import ids
 from capacity.load import Load
-from ids.spark.session import local_session
+from ids.spark.session import local_session  # older versions have it there, too
 
 _MEASURED = 8  # batches
 _TICK = os.sysconf("SC_CLK_TCK")

@@ -22,8 +22,7 @@ from evaluation.step import SUBJECTS, Size, Subject
 from evaluation.workloads import Recipe, recipe
 from evaluation.workloads.manifest import Manifest, prepare, standing
 from ids.errors import SourceError
-from ids.model.expression import Literal
-from ids.model.rendering import render
+from ids.model import Literal, render
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,8 +104,7 @@ class Bench:
 @contextmanager
 def session(cores: int | None = None) -> Iterator[SparkSession]:
     """A Spark session on this machine; Java outlives it, so that the next one starts warm."""
-    from ids.spark.failures import translated
-    from ids.spark.session import local_session
+    from ids.spark import local_session, translated
 
     with translated(), local_session(f"local[{cores or '*'}]") as spark:
         yield spark

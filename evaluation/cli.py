@@ -8,7 +8,7 @@ from rich.console import Console
 
 from evaluation.workloads.command import ZonesOption, workload
 from ids.cli.arguments import DebugOption
-from ids.cli.reporting import note, reporting
+from ids.cli.terminal import note, reporting
 
 app = typer.Typer(
     help="The paper's evaluation, and the benchmarks.",

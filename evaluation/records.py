@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from evaluation.step import Findings, Repeated, Row, Value
-from ids.sink.files import faults_named, whole
+from ids.sink import faults_named
+from ids.sink.atomic_files import whole
 
 Record = dict[str, Any]
 _INTERVAL = {"mean", "low", "high", "samples"}

@@ -21,16 +21,16 @@ ROOT = Path(__file__).resolve().parent.parent
 # The same examples every time, so that red means the change; `--hypothesis-profile=explore` looks
 # further, with new examples each time.
 settings.register_profile(
-    "house",
+    "fixed",
     max_examples=200,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
-    "explore", settings.get_profile("house"), max_examples=3000, derandomize=False
+    "explore", settings.get_profile("fixed"), max_examples=3000, derandomize=False
 )
-settings.load_profile("house")
+settings.load_profile("fixed")
 # Hypothesis also tries the numbers and texts that stand in the modules loaded so far, and which are
 # loaded depends on the tests before: without these, examples depend on the test alone.
 providers._get_local_constants = lambda: providers._local_constants
@@ -85,7 +85,7 @@ def golden_cases() -> list[dict[str, Any]]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One Spark session for all tests of a process that need one."""
-    from ids.spark.session import local_session
+    from ids.spark import local_session
     from tests.spark.cluster import JAVA_OPTIONS, LIGHT
 
     # Planning anew after each stage takes longer than these stages run. What starts Spark by itself

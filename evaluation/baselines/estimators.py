@@ -1,14 +1,19 @@
-"""A game whose players are groups of rows, and estimators of its Shapley values."""
+"""A game whose players are groups of rows, and estimators of its Shapley values.
+
+Also the paper's own bound on a sample's error, to compare ours with.
+"""
 
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import log, sqrt
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from ids.games import Game, coefficients
 from tests.oracles.shapley import enumerated
 
 Aggregate = Literal["AVG", "VAR_POP"]
@@ -181,3 +186,35 @@ def shapiq_exact(game: GroupGame, _budget: int = 0, _seed: int = 0) -> Floats:
 
 def _first_order(found: Any) -> Floats:
     return np.asarray(found.get_n_order_values(1), dtype=np.float64)
+
+
+def paper_bound(
+    game: Game,
+    count: int,
+    total: float,
+    squares: float,
+    *,
+    largest: float,
+    rows: int,
+    confidence: float,
+    replacement: bool = False,
+) -> float:
+    """Eq. 6: a window of N = ``count`` rows with |y| <= ``largest``, ``rows`` of them drawn.
+
+    One Hoeffding–Serfling term a coordinate.
+
+    The attribution is a_m·m + a_A·A_P + a_B·B_P, and each of the sums that it has is bounded by
+    itself: two for AVG (log 4/δ), three for the variances (log 6/δ), one for SUM and for COUNT.
+
+    >>> from ids.games import find
+    >>> round(paper_bound(find("COUNT"), 1000, 0, 0, largest=1, rows=100, confidence=0.95))
+    258
+    """
+    a_m, a_A, a_B = coefficients(game, count, total, squares)
+    sizes = (abs(a_m), abs(a_A) * largest, abs(a_B) * largest**2)
+    if game.additive:
+        sizes = (0.0, *sizes[1:])  # the sum alone: what is left of a_m is rounding
+    coordinates = {0: 1, 1: 1 if game.additive else 2, 2: 3}[game.degree]
+    left = 1.0 if replacement else 1.0 - (rows - 1) / count
+    deviation = sqrt(2.0 * left * log(2.0 * coordinates / (1.0 - confidence)) / rows)
+    return sum(sizes) * count * deviation

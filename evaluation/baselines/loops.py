@@ -5,7 +5,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, uint64
 
-from ids.kernels.sampling import mixed
+from ids.kernels.priority_sample import mixed
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]

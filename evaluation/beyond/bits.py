@@ -92,7 +92,7 @@ def arrive(table: pa.Table, folder: Path, files: int) -> Path:
 
 def _take_in(spark: Any, script: str, folder: Path, files: int = 1, lateness: int = 0) -> Any:
     """Run a stream over the files of a folder, so many a micro-batch, to its end."""
-    from ids.spark.sources import read
+    from ids.spark import read
 
     rows = read(spark, folder, stream=True, options={"maxFilesPerTrigger": str(files)})
     checkpoint, late = folder.with_name(f"checkpoint-{files}"), f"{lateness} minutes"
@@ -102,7 +102,7 @@ def _take_in(spark: Any, script: str, folder: Path, files: int = 1, lateness: in
 
 
 def _compare(workload: str, window: str, bench: Bench) -> Findings:
-    from ids.spark.sources import read
+    from ids.spark import read
 
     table = bench.events(SUBJECTS[workload], bench.size.of(quick=20_000, full=200_000))
     table = table.append_column("row", pa.array(np.arange(table.num_rows)))
@@ -231,7 +231,7 @@ def _answers(engine: ids.Engine) -> list[object]:
 
 
 def _drive(bench: Bench) -> Findings:
-    from ids.spark.sources import read
+    from ids.spark import read
 
     place, trips = bench.place("nyc") / EVENTS, bench.events(SUBJECTS["nyc"])
     script, emits = query("taxi"), dict[str, pa.Table]()

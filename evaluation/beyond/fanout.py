@@ -14,8 +14,9 @@ import pyarrow as pa
 import ids
 from evaluation.bench import Bench, filled, registered
 from evaluation.step import Findings, Repeated, Row, Size, Step, in_turns
-from ids.kernels.scatter import slide
-from ids.state.scaling import cut_column, fit_column
+from ids.kernels.slide import slide
+from ids.state import fit_column
+from ids.state.rescale import cut_column
 
 SCHEMAS = {
     "exclusive": "exclusive categories",

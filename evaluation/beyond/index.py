@@ -17,10 +17,8 @@ from pyroaring import BitMap
 import ids
 from evaluation.bench import Bench
 from evaluation.step import Findings, Repeated, Row, Size, Step, in_turns
-from ids.model.expression import Column, In, Literal
-from ids.model.table import ColumnData, Kind, Table
-from ids.state.index import Index
-from ids.state.retained import Retained
+from ids.model import Column, ColumnData, In, Kind, Literal, Table
+from ids.state import Index, Retained
 
 Ints = npt.NDArray[np.int64]
 Holds = Callable[[Any], bool]
@@ -93,7 +91,7 @@ def _loop(trips: Sequence[Any], holds: Holds) -> int:
 
 def _ask_anew(engine: ids.Engine, condition: str) -> ids.Attribution:
     """Asked as if for the first time since a slide; the plan is known."""
-    engine._questions.slid()
+    engine._questions.forget_answers()
     return engine.attribute("AVG", condition)
 
 
@@ -108,8 +106,8 @@ class Blocks:
         """Rows come and as many of the oldest go; returns the seconds of its own upkeep."""
         table = Table({"zone": ColumnData(Kind.NUMBER, coming)}, len(coming))
         tags = np.zeros(len(coming), np.uint32)
-        self.retained.rows.append(self.retained.block(table, tags, [], [], None))
-        self.retained.rows.drop_front(len(going))
+        self.retained.insert(self.retained.block(table, tags))
+        self.retained.expire(len(going))
         start = perf_counter()
         self.index.follow(self.retained)
         return perf_counter() - start

@@ -138,7 +138,7 @@ def _memory(bench: Bench) -> Findings:
 
 def _scale(rows: int, bench: Bench) -> Findings:
     """The synthetic stream from Parquet to the last emit, on one core, on two, and in process."""
-    from ids.spark.sources import read
+    from ids.spark import read
 
     table = bench.events(SUBJECTS["synthetic"], rows)
     place = arrive(table, bench.scratch / "events", max(4, -(-rows // 500_000)))

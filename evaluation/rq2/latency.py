@@ -31,7 +31,7 @@ def work(bench: Bench) -> Findings:
     spent: dict[tuple[str, int], list[Repeated]] = {}
     for repetition in range(bench.size.repetitions):
         for at, (_, _, engine, slide, ask) in enumerate(asked):
-            forget = engine._questions.slid  # as a slide has it, without the slide
+            forget = engine._questions.forget_answers  # as a slide has it, without the slide
             after = in_a_row(ask, times, slide)
             found = in_a_row(ask, 10 * times, forget), after, in_a_row(ask, 10 * times)
             for reading, each in zip(READINGS, found, strict=True):

@@ -20,13 +20,14 @@ import ids
 from evaluation.baselines import loops
 from evaluation.bench import Bench, equality, filled, registered
 from evaluation.step import REGIONS, SUBJECTS, Findings, Row, in_turns
-from ids.kernels.compiling import compiled
-from ids.kernels.digits import accumulate, cut
-from ids.kernels.scatter import add_summary, slide
-from ids.model.expression import Column, Comparison, Literal
-from ids.predicates.refinement import Refinement
+from ids.kernels import cut
+from ids.kernels.compile import compiled
+from ids.kernels.slide import accumulate, add_summary, slide
+from ids.model import Column, Comparison, Literal
+from ids.predicates import Refinement
 from ids.source import open_table
-from ids.state.scaling import cut_column, fit_column
+from ids.state import fit_column
+from ids.state.rescale import cut_column
 
 Words = npt.NDArray[np.int64]
 Test = tuple[str, str]  # an attribute and the value it must have
@@ -234,7 +235,7 @@ def _add(table, beyond, atom, digits, first, step, centre, scratch, layout, sign
 
 @compiled()
 def _by_row(table, beyond, atom, digits, window, step, slides, centre, layout):
-    """``ids.kernels.scatter.slide`` for steps of any size."""
+    """``ids.kernels.slide.slide`` for steps of any size."""
     scratch = np.zeros_like(centre)
     for t in range(slides):
         gone = t * step

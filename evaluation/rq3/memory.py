@@ -17,7 +17,7 @@ import pyarrow as pa
 import ids
 from evaluation.bench import registered
 from evaluation.step import Row
-from ids.model.scale import Scale
+from ids.model import Scale
 
 TEXTS = {
     "region": ["AF-South", "AP-East", "AP-South", "EU-North", "EU-West", "SA-East", "US-East",

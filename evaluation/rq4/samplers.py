@@ -3,6 +3,7 @@
 *Lazy sweeps* and *eager domination* are compiled loops alone; the others take batches of raw rows.
 """
 
+# mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
@@ -17,10 +18,13 @@ from evaluation.rq4.trials import CONFIDENCE, WAYS, N, judged, size_for
 from evaluation.rq4.window import Window
 from evaluation.step import Findings, Row, Subject, in_turns
 from ids import CountWindow, Engine, Sampling, TimeWindow
-from ids.kernels.sampling import mix, slide_sample
-from ids.model.table import Table
+from ids.kernels import likely_survivors, mix
+from ids.kernels.compile import compiled
+from ids.kernels.priority_sample import mixed
+from ids.model import Table
+from ids.predicates import Measure
 from ids.source import open_table
-from ids.state.sample import WindowSample
+from ids.state import WindowSample
 
 BATCH, ENGINE_BATCH = 1_000, 10_000  # rows given at once: to a sampler, to an engine
 SEED = np.uint64(0)
@@ -69,6 +73,31 @@ def _stream(bench: Bench, rows: int) -> tuple[pa.Table, Table]:
     return events, open_table(events, "events").read(events.column_names)
 
 
+@compiled()
+def slide_sample(seed, rows, window, size, sequence, priority):
+    """A sample of a count window sliding one row at a time over a whole stream: |Δ| = 1.
+
+    rows      how many arrive, numbered from 0
+    sequence  int64[room], priority  float64[room]  written: the candidates, oldest row first
+
+    Gives how many candidates there are. They are swept whenever the room is full, so it should be
+    some times ``size + size * log(window / size)``. O(rows), whatever the size.
+    """
+    keep = np.empty(len(priority), np.bool_)
+    held = 0
+    for i in range(rows):
+        if held == len(priority):
+            likely_survivors(priority, size, keep)
+            held = 0
+            for k in range(np.uint64(len(priority))):  # branchless: who stays is hard to guess
+                sequence[held], priority[held] = sequence[k], priority[k]
+                held += keep[k] & (sequence[k] >= i - window)
+        sequence[held] = i
+        priority[held] = mixed(seed, i)
+        held += 1
+    return held
+
+
 def _swept(size: int, rows: int, window: int) -> Candidates:
     """Candidates swept now and then: the kernel, alone."""
     room = max(4096, int(3 * size * (1 + log(window / size))))
@@ -111,7 +140,10 @@ def fed(
         start, arrived = first % table.rows, np.arange(first, first + batch)
         some = table.take(slice(start, start + batch))
         y = some.columns[value].values.astype(np.float64, copy=False)
-        sample.enter(some, [y], [None], arrived if timed else None, arrived)
+        sample.insert(
+            some, [Measure(y, None, 0.0)], arrived if timed else None, arrived,
+            sample.strata_of(some),
+        )  # fmt: skip
         before, oldest = max(0, first - inside), max(0, first + batch - inside)
         sample.expire((oldest if timed else 0, oldest), np.zeros(oldest - before, np.int32))
         yield sample

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from evaluation.baselines.estimators import paper_bound
 from evaluation.bench import Bench
 from evaluation.rq4.window import Window, aligned
 from evaluation.step import Findings, Row
-from ids.estimates import Drawn, Estimates, Parts, Whole, estimate, paper_bound
-from ids.games import GAMES
-from ids.model.sampling import extremes_of
+from ids.games import GAMES, Drawn, Estimates, Parts, Whole, estimate
+from ids.model import extremes_of
 from tests.oracles.moments import repeated
 
 ASKED = ("COUNT", "SUM", "AVG", "VAR_POP", "VAR_SAMP")

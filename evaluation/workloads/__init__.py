@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ids.demo import SEED
 from ids.errors import SourceError, UnknownNameError
-from ids.source.folder import find_files
+from ids.source import find_files
 
 WORKLOADS = {  # the rows that each has unless said, None where they come from files
     "synthetic": (2_000_000, "requests of a service, with a 4x incident in the middle 4 %"),

@@ -9,7 +9,7 @@ import typer
 from evaluation.workloads import WORKLOADS, ingredients, manifest, recipe
 from evaluation.workloads.manifest import MANIFEST, Manifest, differences, standing
 from ids.cli.arguments import DebugOption, MasterOption, check_master
-from ids.cli.reporting import note, reporting
+from ids.cli.terminal import note, reporting
 from ids.errors import SourceError
 
 workload = typer.Typer(name="workload", help="Make and check the paper's workloads.")
@@ -48,8 +48,7 @@ def prepare(
         if found := standing(wanted, out):
             note(f"{out} is already there and whole; it was left alone")
         else:
-            from ids.spark.failures import translated
-            from ids.spark.session import local_session
+            from ids.spark import local_session, translated
 
             with translated():
                 found = manifest.prepare(local_session(master), wanted, out, files)

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ids.demo.draws import choice, hashed, ladder, uniform, with_normal
-from ids.demo.events import arrivals, events, requests
+from ids.demo.events import arrivals, choice, events, hashed, ladder, requests, uniform, with_normal
 
 MU, SIGMA = 1e9, 1e-3
 FIRST_AUCTION = 1000

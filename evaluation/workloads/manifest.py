@@ -15,9 +15,7 @@ import pyarrow.parquet
 
 from evaluation.workloads import Recipe, sha256_of
 from ids.errors import SourceError
-from ids.sink.files import whole_directory
-from ids.sink.target import check_directory
-from ids.sink.writing import stream_csv
+from ids.sink import check_directory, stream_csv, whole_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,19 +12,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ids import spark
 from ids.errors import IdsError
+from ids.lazy import lazy
 
 if TYPE_CHECKING:
     __version__: str
-    from ids import spark
-    from ids.engine import Engine, Result, sql, sql_all
-    from ids.model.attribution import Attribution
-    from ids.model.promotion import Promotion
-    from ids.model.sampling import Sampling
-    from ids.model.window import Changelog, CountWindow, TimeWindow
+    from ids.engine import Engine
+    from ids.model import Attribution, Changelog, CountWindow, Promotion, Sampling, TimeWindow
+    from ids.query import Result, sql, sql_all
 
 __all__ = [
     "Attribution",
@@ -41,34 +39,15 @@ __all__ = [
     "sql_all",
 ]
 
-# Loaded on first use, so that ``import ids`` costs next to nothing.
-_HOMES = {
-    "Attribution": "ids.model.attribution",
-    "Changelog": "ids.model.window",
-    "CountWindow": "ids.model.window",
-    "Engine": "ids.engine",
-    "Promotion": "ids.model.promotion",
-    "Result": "ids.engine",
-    "Sampling": "ids.model.sampling",
-    "TimeWindow": "ids.model.window",
-    "sql": "ids.engine",
-    "sql_all": "ids.engine",
-}
+_find, _names = lazy(__name__)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    return sorted({*_names(), "__version__"})
 
 
 def __getattr__(name: str) -> Any:
-    if name == "spark":
-        return import_module("ids.spark")
-    if name == "__version__":
-        return _version()
-    if name not in _HOMES:
-        raise AttributeError(f"module 'ids' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return found
+    return _version() if name == "__version__" else _find(name)
 
 
 def _version() -> str:

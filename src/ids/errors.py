@@ -1,4 +1,4 @@
-"""The whole error family: one root, each member also kin of a builtin.
+"""The whole error family: one root, each member is also a builtin error.
 
 An error is the fact, then the way out, in one line:
 ``unknown column 'regoin' at line 3, column 9; did you mean 'region'?``
@@ -11,23 +11,6 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import NamedTuple
 from unicodedata import east_asian_width
-
-__all__ = [
-    "CheckpointError",
-    "DataError",
-    "IdsError",
-    "KindError",
-    "Position",
-    "ScriptError",
-    "SetupError",
-    "SourceError",
-    "StateError",
-    "UnknownNameError",
-    "closest",
-    "in_script",
-    "nearest",
-]
-
 
 _WIDTH = 100  # of a line of the script as an error shows it
 

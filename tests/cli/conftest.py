@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-import ids.engine
+import ids.query
 from ids.cli.app import invoke
 from ids.language import parse
-from ids.model.query import Explain, Select, Show
+from ids.model import Explain, Select, Show
 from tests.cli.recount import Result
 
 EMITS = pa.table(
@@ -74,7 +74,7 @@ class FakeEngine:
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     fake = FakeEngine()
-    monkeypatch.setattr(ids.engine, "run_script", fake.run_script, raising=False)
+    monkeypatch.setattr(ids.query, "run_script", fake.run_script, raising=False)
     return fake
 
 

@@ -14,9 +14,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ids.language import parse
-from ids.model.expression import And, Column, Comparison, Literal, Name, Not, Or
-from ids.model.query import Item, ItemKind, Register, Select, Statement
-from ids.model.window import CountWindow
+from ids.model import (
+    And,
+    Column,
+    Comparison,
+    CountWindow,
+    Item,
+    ItemKind,
+    Literal,
+    Name,
+    Not,
+    Or,
+    Register,
+    Select,
+    Statement,
+)
 
 Floats = npt.NDArray[np.float64]
 

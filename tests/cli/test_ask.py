@@ -13,7 +13,7 @@ from pyarrow import csv
 from pyspark.sql import SparkSession
 
 import ids
-from ids.spark.streaming import start
+from ids.spark import start
 from tests.cli.conftest import Outcome
 from tests.spark.cluster import JAVA_OPTIONS, LIGHT
 from tests.spark.streams import UTC, arrive, events, run, source
@@ -76,7 +76,7 @@ def test_a_seed_reaches_a_stream(
         asked.update(given)
         raise ids.IdsError("that will do")
 
-    monkeypatch.setattr("ids.spark.streaming.start", start)
+    monkeypatch.setattr("ids.spark.start", start)
     arrive(events(20, 71, 20), tmp_path / "in", [])
     query = tmp_path / "query.sql"
     query.write_text(stream_script())
@@ -111,7 +111,7 @@ def test_a_person_is_shown_a_table(
 def test_a_wrong_question_needs_no_spark(
     checkpoint: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ids.cli.ask.session_for", lambda _: pytest.fail("Spark was started"))
+    monkeypatch.setattr("ids.cli.on_spark.session_for", lambda _: pytest.fail("Spark was started"))
     code, out, err = call("ask", checkpoint, "AVG(latency)", "tir = 'free'")
     assert (code, out) == (1, "")
     assert err == "error: unknown column 'tir' at line 1, column 1; did you mean 'tier'?\n"

@@ -17,6 +17,7 @@ import pytest
 import ids
 from ids import sink
 from ids.cli import on_spark
+from ids.cli.arguments import Job
 from tests.cli.conftest import EMITS, SELECT, FakeEngine, Outcome
 
 Call = Callable[..., Outcome]
@@ -238,6 +239,6 @@ def test_who_runs_a_small_file_on_spark_is_told_of_the_local_engine(
 ) -> None:
     (tmp_path / "t.csv").write_text("x\n1\n")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: watched)
-    on_spark._hint_at_local(on_spark.Job({"t": str(tmp_path / "t.csv")}, master=master))
+    on_spark._hint_at_local(Job({"t": str(tmp_path / "t.csv")}, master=master))
     hint = "note: 1 KB of data need no Spark: --engine local takes about a second\n"
     assert capsys.readouterr().err == (hint if watched and master is None else "")

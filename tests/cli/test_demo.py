@@ -13,9 +13,8 @@ from pyspark.sql import SparkSession
 
 import ids.engine
 from ids.cli.app import invoke
-from ids.demo import SEED, story
+from ids.demo import FEWEST, MOST, SEED, Story, story
 from ids.demo.events import ENDPOINTS, REGIONS, TIERS, events, incident_rows
-from ids.demo.story import FEWEST, MOST, Story
 from tests.cli import recount
 
 PLANTED = "region_eu AND tier_premium"
@@ -49,7 +48,7 @@ def with_an_incident(rows: int, seed: int) -> dict[str, object]:
 
 def blamed(rows: int, stream: object) -> list[str]:
     """The candidates by what they account for, as the demo ranks them."""
-    (answer,) = ids.engine.run_script(Story(rows).ranking(), {"server_events": stream})
+    (answer,) = ids.query.run_script(Story(rows).ranking(), {"server_events": stream})
     calm, worst = story.incident(answer.table)
     changes = story.ranked(answer.table, calm, worst)
     assert f"{changes[0].predicate} accounts for it" in story.verdict(
@@ -90,7 +89,7 @@ def test_the_engine_answers_the_story_as_a_recount_does(
 ) -> None:
     script = of(Story(200_000))
     tables = {"server_events": requests(13_000)}
-    (answer,) = ids.engine.run_script(script, tables)
+    (answer,) = ids.query.run_script(script, tables)
     (expected,) = recount.run_script(script, tables)
     assert answer.table.column_names == expected.table.column_names
     for name in answer.table.column_names[1:]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ids.spark.streaming import Progress
+from ids.spark import StreamProgress
 from tests.cli.conftest import EMITS, Outcome
 from tests.cli.test_run import CSV
 
@@ -23,8 +23,8 @@ class Ended:
 
     def stop(self) -> None: ...
 
-    def progress(self) -> Progress:
-        return Progress()
+    def progress(self) -> StreamProgress:
+        return StreamProgress()
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             options["output"](EMITS)
         return Ended()
 
-    monkeypatch.setattr("ids.spark.streaming.start", start)
+    monkeypatch.setattr("ids.spark.start", start)
     monkeypatch.setattr("ids.cli.on_spark.session_for", lambda _: None)
     return asked
 

@@ -95,11 +95,11 @@ RUN = ("run", "query.sql", "--table", "t=t.csv", "--output", "out.parquet")
         ("pyarrow", ("demo",)),
         ("ids.plan", RUN),
         ("ids.spark.preflight", ("explain", "query.sql", "--table", "t=t.csv")),
-        ("ids.engine", (*RUN, "--engine", "local")),
+        ("ids.query", (*RUN, "--engine", "local")),
         ("numba", (*RUN, "--engine", "local")),
         ("pyspark", RUN),
         ("pyspark", ("demo", "--out", "demo")),
-        ("ids.spark.streaming.retained.question", ("ask", "ck", "SUM(x)", "x > 1")),
+        ("ids.spark.stream_question", ("ask", "ck", "SUM(x)", "x > 1")),
     ],
 )
 def test_an_interrupt_while_modules_are_imported(

@@ -13,8 +13,8 @@ import pytest
 
 import ids
 from ids.errors import ScriptError
+from tests.architecture.test_documented import command_line, options
 from tests.cli.conftest import EMITS, SELECT, FakeEngine, Outcome
-from tests.house.test_documented import command_line, options
 
 Call = Callable[..., Outcome]
 CSV = (
@@ -199,7 +199,7 @@ def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path, script: str) -> Non
         "import sys; import ids.engine; from tests.cli.conftest import FakeEngine;"
         "import pyarrow as pa; from ids.cli.app import invoke;"
         "fake = FakeEngine([pa.table({'x': range(500_000)})]);"
-        "ids.engine.run_script = fake.run_script; sys.exit(invoke(sys.argv[1:]))"
+        "ids.query.run_script = fake.run_script; sys.exit(invoke(sys.argv[1:]))"
     )
     root = Path(__file__).resolve().parents[2]
     with subprocess.Popen(

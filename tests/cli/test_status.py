@@ -20,12 +20,10 @@ from pyarrow import fs
 
 import ids
 from ids.errors import CheckpointError
-from ids.spark.files import files_at
-from ids.spark.streaming.identity import claim
-from ids.spark.streaming.manifest import FORMAT, Manifest, Piece, encoded, manifest_name
-from ids.spark.streaming.progress import Totals
-from ids.spark.streaming.revision import Script, ScriptItem
-from ids.spark.streaming.store import Store
+from ids.spark.file_system import files_at
+from ids.spark.stream_revision import Script, ScriptItem, claim
+from ids.spark.stream_status import Totals
+from ids.spark.stream_store import FORMAT, Manifest, Piece, Store, encoded, manifest_name
 from tests.cli.conftest import Outcome
 
 Call = Callable[..., Outcome]
@@ -199,8 +197,8 @@ def test_a_checkpoint_of_another_format_is_refused_by_its_version(
 ) -> None:
     ours = ids.__version__
     with monkeypatch.context() as later:
-        later.setattr("ids.spark.streaming.manifest.FORMAT", 3)
-        later.setattr("ids.spark.streaming.manifest._version", lambda: "9.1")
+        later.setattr("ids.spark.stream_store.FORMAT", 3)
+        later.setattr("ids.spark.stream_store._version", lambda: "9.1")
         (checkpoint / manifest_name(4)).write_bytes(encoded(manifest(4)))
     line = refused(checkpoint, call)
     assert f"has format 3, written by IDS 9.1, IDS {ours} reads format 2; go on with" in line
@@ -245,11 +243,11 @@ def test_an_object_store_is_read_through_pyarrow(
 ) -> None:
     asked: list[str] = []
     bucket = fs.SubTreeFileSystem(str(checkpoint.parent), fs.LocalFileSystem())
-    monkeypatch.setattr("ids.spark.files.fs", reached(bucket, "ck/", asked))
+    monkeypatch.setattr("ids.spark.file_system.fs", reached(bucket, "ck/", asked))
     told = json.loads(call("status", "s3a://bucket/ck/", "--json").out)
     assert told["batch"] == 3 and told["checkpoint"] == "s3a://bucket/ck"
     assert set(asked) == {"s3://bucket/ck"}
-    monkeypatch.setattr("ids.spark.files.fs", reached(bucket, "other"))
+    monkeypatch.setattr("ids.spark.file_system.fs", reached(bucket, "other"))
     assert "s3a://bucket/other is no checkpoint" in refused("s3a://bucket/other", call)
 
 
@@ -258,7 +256,7 @@ def test_a_store_that_cannot_be_read_says_so(monkeypatch: pytest.MonkeyPatch) ->
         raise OSError("access denied\nat some place")
 
     monkeypatch.setattr(
-        "ids.spark.files.fs", reached(SimpleNamespace(open_input_stream=denied), "ck")
+        "ids.spark.file_system.fs", reached(SimpleNamespace(open_input_stream=denied), "ck")
     )
     with pytest.raises(CheckpointError, match=r"cannot read checkpoint gs://b/ck: access denied$"):
         ids.spark.status("gs://b/ck")

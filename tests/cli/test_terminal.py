@@ -121,11 +121,3 @@ def test_there_is_no_bar_without_a_terminal() -> None:
     bar(1, 10)
     bar.clear()
     assert console.file.getvalue() == ""
-
-
-def test_a_table_that_grows_does_not_move() -> None:
-    table = pa.table({"x": [1.0, 1234.5]})
-    console = Console(file=io.StringIO(), width=80)
-    assert isinstance(console.file, io.StringIO)
-    console.print(emit_table(table, 80, last=None, drawn=1))
-    assert console.file.getvalue().splitlines() == printed(table)[:-1]

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from ids.demo.draws import choice, exponential, hashed, ladder, uniform, with_normal
+from ids.demo.events import choice, exponential, hashed, ladder, uniform, with_normal
 
 WORD = 2**64 - 1
 PRIMES = (

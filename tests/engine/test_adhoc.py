@@ -102,8 +102,9 @@ def test_a_condition_is_recognised_however_it_is_written() -> None:
         ("'EU' = region", "marginal"),
         ("region IN ('EU')", "marginal"),
         ("NOT region <> 'EU'", "marginal"),
-        ("ms > 50.0 AND region = 'EU'", "compositional"),
-        ("NOT (ms <= 50 OR region <> 'EU')", "compositional"),
+        ("ms > 50.0", "marginal"),
+        ("NOT (ms < 50 OR ms = 50)", "marginal"),
+        ("slow AND NOT eu", "compositional"),
         ("region = 'EU' AND k = 3", "scan"),
     ]:
         found = engine.attribute("AVG", condition)
@@ -121,18 +122,6 @@ def test_what_holds_where_a_registered_predicate_does_may_fail_elsewhere(conditi
     for each in (engine, plain):
         each.ingest(batch(np.random.default_rng(5), 150))
     assert engine.attribute("SUM", condition)[:3] == plain.attribute("SUM", condition)[:3]
-
-
-def test_what_is_registered_spares_rows() -> None:
-    """Rows of atoms that the registered part decides are not looked at."""
-    engine = engine_of(registered=True)
-    rows = batch(np.random.default_rng(2), 150)
-    engine.ingest(rows)
-    inside = sum(region == "EU" for region in rows["region"])
-    both, either = "region = 'EU' AND k = 3", "region = 'EU' OR k = 3"
-    offers = engine.explain("AVG", both)
-    assert f"all but {inside:,} of 150 rows" in offers
-    assert f"all but {150 - inside:,} of 150 rows" in engine.explain("AVG", either)
 
 
 def test_explain_says_which_why_and_at_what_cost() -> None:

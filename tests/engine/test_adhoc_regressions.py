@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import ids
+from ids.engine.batches import Batch
+from ids.engine.core import Core, TaggedRows
 from ids.errors import ScriptError, StateError
 from tests.engine.test_adhoc import batch
 
@@ -143,8 +145,8 @@ def test_words_that_leave_take_none_with_them_that_come(strata: tuple[str, ...])
         assert engine.attribute("SUM", f"word = '{word}'").value == value
     engine.ingest({"word": ["new"] * 2999, "ms": [2.0] * 2999})  # all but the last leave
     assert engine._core is not None
-    assert engine._core.sampler is not None
-    assert engine._core.sampler.sample._strata.population.min() >= 0
+    assert engine._core.sample is not None
+    assert engine._core.sample._strata.population.min() >= 0
     drawn = engine.attribute("COUNT(*)", "word = 'new'", sample=2)
     assert abs(drawn.value - 2999) <= drawn.error
 
@@ -188,3 +190,20 @@ def test_an_estimate_that_no_double_holds_claims_no_error_of_nothing() -> None:
         t=rows,
     )
     assert found.column("x_error").to_pylist() == [float("inf")]
+
+
+def test_a_question_between_the_first_scale_and_the_first_row_finds_no_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Readers may ask while the first batch is classified: its scale is there, its rows are not."""
+    engine, answers = ids.Engine(window=ids.CountWindow(5), value="x"), []
+    classify = Core.classify
+
+    def asked_meanwhile(core: Core, batch: Batch) -> TaggedRows:
+        answers.append(engine.attribute("SUM", "x > 1"))
+        return classify(core, batch)
+
+    monkeypatch.setattr(Core, "classify", asked_meanwhile)
+    engine.ingest({"x": [1.0, 2.0]})
+    assert [(one.value, one.n) for one in answers] == [(0.0, 0)]
+    assert engine.attribute("SUM", "x > 1").value == 2.0

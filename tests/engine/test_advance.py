@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import ids
 from ids.errors import ScriptError
-from ids.predicates.instants import microseconds_of, to_microseconds
+from ids.model import microseconds_of, to_microseconds
 
 NOON = datetime(2026, 3, 2, 12, 0, 0, 250_000)
 EAST = NOON.replace(tzinfo=UTC).astimezone(timezone(timedelta(hours=5, minutes=30)))

@@ -77,10 +77,15 @@ def test_strata_that_were_drawn_whole_are_exact_to_the_bit() -> None:
     engine = ids.Engine(ids.CountWindow(ROWS), "x", sampling=sampling)
     engine.ingest(rows)
     for game in GAMES:
-        found = engine.attribute(game, "s = 7 AND g = 'a'", sample=64)
-        assert found.mechanism == "stratified"
-        assert found.error == 0.0
-        assert found[:3] == engine.attribute(game, "s = 7 AND g = 'a'")[:3]
+        for condition in (
+            "s = 7 AND g = 'a'",
+            "NOT (s <> 7 OR g <> 'a')",
+            "(s < 7 OR g > 'a') IS FALSE",
+        ):
+            found = engine.attribute(game, condition, sample=64)
+            assert found.mechanism == "stratified"
+            assert found.error == 0.0
+            assert found[:3] == engine.attribute(game, condition)[:3]
         assert engine.attribute(game, "s = 1 AND g = 'a'", sample=64).error > 0
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import ids
 from ids.errors import StateError
-from ids.kernels.hashing import places_among
+from ids.kernels import places_among
 
 Row = tuple[float | None, str | None, int | None]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import ids
 from ids.errors import StateError, UnknownNameError
-from ids.state.enumerated import Enumerated
+from ids.state import Enumerated
 from tests.streams.comparing import same_answers
 from tests.streams.model import Model, Row
 

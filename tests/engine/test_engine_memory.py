@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ids
-from ids.state.refined import Refined
+from ids.state import Refined
 
 REGIONS = np.array(["EU", "US", "AP"])
 

@@ -123,8 +123,9 @@ def test_a_provisional_error_is_the_same_integers_until_the_exact_rebuild() -> N
 
     with pytest.raises(StateError, match="provisional"):
         engine.attribute("AVG", "promoted_1 AND eu")
-    assert engine.attribute("AVG", f"({ASKED}) AND region = 'EU'").mechanism == "scan"
-    assert engine.rebuild() == ["promoted_1"]
+    joint = engine.attribute("AVG", f"({ASKED}) AND region = 'EU'")
+    assert joint.mechanism == "provisional", "a condition, and promoted by itself"
+    assert engine.rebuild() == ["promoted_1", "promoted_2"]
     settled = engine.attribute("AVG", ASKED)
     assert settled.mechanism == "marginal"
     assert settled[:3] == plain.attribute("AVG", "asked")[:3]

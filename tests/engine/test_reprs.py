@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JNetworkError
 
 import ids
-from ids.spark.streaming.batches import Progress, Totals
-from ids.spark.streaming.running import Running
+from ids.spark import Running, StreamProgress
+from ids.spark.stream_status import Totals
 
 LONG = f"<ids.Engine Changelog(), value x, x * 2, 2 rows inside, predicates {', '.join('abcdefgh')}"
 
@@ -75,7 +75,7 @@ def test_a_stream_shows_its_state_and_its_totals(
         def __getattr__(self, name: str) -> Any:
             raise Py4JNetworkError("an error occurred while trying to connect to the Java server")
 
-    progress = Progress(totals=Totals(rows=1_234, late=2, ahead=1, bad=3, emits=40))
+    progress = StreamProgress(totals=Totals(rows=1_234, late=2, ahead=1, bad=3, emits=40))
     batches: Any = SimpleNamespace(progress=progress, failure=failure, end=lambda: None)
     unused: Any = None
     running = Running(Query(**query), batches, unused, unused, Path(), unused)  # type: ignore[arg-type]

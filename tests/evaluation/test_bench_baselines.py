@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ids.kernels.sampling import mix
+from ids.kernels import mix
 from tests.oracles.domination import undominated
 from tests.oracles.recount import recount
 from tests.oracles.shapley import closed_form

@@ -16,8 +16,8 @@ from evaluation.cli import app
 from evaluation.run import measure
 from evaluation.step import QUICK, Chapter, Findings, Step
 from ids.cli.app import invoke
+from tests.architecture.test_documented import options
 from tests.conftest import ROOT
-from tests.house.test_documented import options
 
 Call = Callable[..., tuple[int, str, str]]
 

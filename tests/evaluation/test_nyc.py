@@ -14,7 +14,7 @@ from evaluation.workloads import ingredients, recipe
 from evaluation.workloads.manifest import EVENTS, Manifest, differences, prepare, standing
 from ids.demo import events
 from ids.errors import DataError, IdsError, SourceError
-from ids.spark.failures import translated
+from ids.spark import translated
 
 ZONES = (
     'LocationID,Borough,Zone\n1,EWR,"A"\n4,Manhattan,B\n7,Queens,C\n264,Unknown,N/A\n265,N/A,D\n'

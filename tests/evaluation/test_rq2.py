@@ -31,7 +31,7 @@ from evaluation.rq2.throughput import (
 )
 from evaluation.step import FULL, QUICK, Repeated, in_a_row
 from evaluation.tables import Tables
-from ids.state.scaling import decode, grid
+from ids.state import decode, grid
 
 ROWS = 700
 VALUES = {

@@ -23,7 +23,7 @@ from evaluation.rq3.memory import (
     survivors,
 )
 from evaluation.step import FULL, QUICK
-from ids.state.retained import Retained
+from ids.state import Retained
 
 WINDOW = 20_000
 
@@ -35,7 +35,7 @@ def engines() -> dict[str, ids.Engine]:
 
 def live(retained: Retained) -> int:
     """Bytes of the rows inside alone, without room to spare."""
-    return sum(retained.rows[name].nbytes for name in retained.rows.names)
+    return sum(array.nbytes for array in retained.arrays().values())
 
 
 def test_every_configuration_keeps_the_same_window(engines: dict[str, ids.Engine]) -> None:
@@ -53,7 +53,7 @@ def test_a_retained_row_has_the_bytes_that_were_worked_out(engines: dict[str, id
         core = engine._core
         assert core is not None
         assert core.measures[1].scale.digits == DIGITS
-        retained = 0 if core.retained is None else live(core.retained)
+        retained = live(core.retained)
         assert retained == CONFIGURATIONS[key].analytic(WINDOW)["retained"]
 
 

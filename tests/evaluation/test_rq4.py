@@ -23,8 +23,7 @@ from evaluation.rq4.samplers import (
 from evaluation.rq4.trials import ASKED, WAYS, Way, beside_uniform, size_for, trials
 from evaluation.rq4.window import LEAST, Window, aligned, conditions
 from evaluation.step import Size, Subject
-from ids.model.sampling import Sampling
-from ids.model.window import CountWindow, TimeWindow
+from ids.model import CountWindow, Sampling, TimeWindow
 from ids.source import open_table
 
 SUBJECT = Subject("shop", "price", ("city", "till"), None)

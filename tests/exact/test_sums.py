@@ -31,7 +31,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Floats]] = {
 
 
 def evaluate(values: Floats, held: Bools) -> dict[str, list[float | None]]:
-    """What this room makes of one window: per game the aggregate, value, share and lift."""
+    """What ids.exact makes of one window: per game the aggregate, value, share and lift."""
     parts = fitted(values)
     window = window_of(sums_of(values, parts), parts)
     item = item_of(window, sums_of(values[held], parts), parts)

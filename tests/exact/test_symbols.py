@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from ids.exact import Parts, Program, Sums, attribution, item_of, let, split, window_of
-from ids.games import GAMES
+from ids.exact import Parts, Program, Sums, attribution, item_of, split, window_of
+from ids.games import GAMES, let
 
 GAMES_OF_TWO = [game for game in GAMES.values() if game.degree <= 2]
 

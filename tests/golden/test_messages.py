@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.engine.test_sql_mistakes import MISTAKES, refused
-from tests.house.source import MODULES, parse
+from tests.architecture.source import MODULES, parse
+from tests.query.test_mistakes import MISTAKES, refused
 
 MESSAGES = Path(__file__).with_name("messages.txt")
 

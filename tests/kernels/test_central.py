@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import comb
 
-from ids.kernels import central
+from ids.kernels import closed_form as central
 
 
 def test_a_power_of_a_sum_is_expanded_by_pascals_triangle() -> None:

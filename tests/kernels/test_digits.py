@@ -10,9 +10,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ids.kernels.digits import cut
-from ids.model.scale import DIGIT_BITS, Scale
-from ids.state.scaling import cut_column, lowest_bit
+from ids.kernels import cut
+from ids.model import DIGIT_BITS, Scale
+from ids.state import lowest_bit
+from ids.state.rescale import cut_column
 
 DIGITS = (1, 2, 3, 5)
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ids.kernels.drawing import Keys, Taken, draw
+from ids.kernels import Keys, Taken, draw
 
 Integers = npt.NDArray[np.int64]
 

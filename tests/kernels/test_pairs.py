@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ids.kernels import pairs
+from ids.kernels import wide_numbers as pairs
 
 Pair = tuple[float, float]
 

@@ -8,14 +8,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ids.kernels.copies import highest_of_copies, survivors_of_copies
-from ids.kernels.highest import highest, highest_by_stratum, likely_highest
-from ids.kernels.sampling import (
+from evaluation.rq4.samplers import slide_sample
+from ids.kernels import (
+    highest,
+    highest_by_stratum,
+    highest_of_copies,
+    likely_highest,
     likely_survivors,
     mix,
-    slide_sample,
     survivors,
     survivors_by_stratum,
+    survivors_of_copies,
 )
 from tests.oracles.domination import undominated
 

@@ -12,12 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ids.engine.answering import empty_emits
-from ids.kernels.central import centre_block
-from ids.kernels.replay import Bounds, Cut, Lists, Rows, replay
-from ids.kernels.scatter import add_delta, add_rows, apply_signed, merge_summaries, slide
-from ids.model.scale import DIGIT_BITS, Scale
-from ids.state.scaling import cut_column, decode
+from ids.kernels import (
+    Bounds,
+    Cut,
+    Lists,
+    Rows,
+    add_delta,
+    add_rows,
+    apply_signed,
+    centre_block,
+    merge_summaries,
+    replay,
+)
+from ids.kernels.slide import slide
+from ids.model import DIGIT_BITS, Scale
+from ids.state import decode, empty_emits
+from ids.state.rescale import cut_column
 
 SCALES = [
     Scale(0, 0, 0),

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ids.kernels.wide import fma, mul_add, power_add
-from ids.model.scale import DIGIT_BITS, Scale
+from ids.kernels.wide_numbers import fma, mul_add, power_add
+from ids.model import DIGIT_BITS, Scale
 
 words = st.integers(-(2**63), 2**63 - 1)
 

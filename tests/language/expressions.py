@@ -7,7 +7,7 @@ from datetime import UTC
 from hypothesis import strategies as st
 
 from ids.language import FUNCTIONS
-from ids.model.expression import (
+from ids.model import (
     And,
     Arithmetic,
     Call,

@@ -8,7 +8,8 @@ import pytest
 
 from ids.errors import Position
 from ids.language import parse_aggregate, parse_expression, parse_predicate
-from ids.model.expression import (
+from ids.model import (
+    Aggregate,
     And,
     Arithmetic,
     Call,
@@ -24,7 +25,6 @@ from ids.model.expression import (
     Not,
     Or,
 )
-from ids.model.query import Aggregate
 
 A, B, C = Name("a"), Name("b"), Name("c")
 
@@ -58,6 +58,17 @@ SPELLINGS: dict[str, Expression] = {
     "+a": A,
     "a - -5": Arithmetic("-", A, Literal(-5)),
     "-(-5)": Literal(5),
+    "1e3-1": Arithmetic("-", Literal(1000.0), Literal(1)),
+    "a<-1": Comparison("<", A, Literal(-1)),
+    "1st = 5ex": Comparison("=", Name("1st"), Name("5ex")),
+    "NOT a < b + c * -a OR NOT NOT b AND c": Or(
+        (
+            Not(
+                Comparison("<", A, Arithmetic("+", B, Arithmetic("*", C, Negative(A)))),
+            ),
+            And((Not(Not(B)), C)),
+        )
+    ),
     "- - -a": Negative(Negative(Negative(A))),
     "coalesce(a, abs(b), 0)": Call("COALESCE", (A, Call("ABS", (B,)), Literal(0))),
     "date = month": Comparison("=", Name("date"), Name("month")),
@@ -78,6 +89,7 @@ VALUES: dict[str, object] = {
     "1.5BD": 1.5,
     "2D": 2.0,
     ".5": 0.5,
+    ".5L": 0.5,
     "1.": 1.0,
     "1e3": 1000.0,
     "1E-3": 0.001,

@@ -10,8 +10,7 @@ import pytest
 from ids.errors import ScriptError
 from ids.language import parse, parse_predicate
 from ids.language.lexer import MAX_CHARACTERS
-from ids.model.expression import And
-from ids.model.rendering import render
+from ids.model import And, render
 
 
 def test_a_chain_of_twenty_thousand_ands_is_one_flat_and() -> None:

@@ -9,8 +9,7 @@ from hypothesis import given
 
 from ids.errors import ScriptError
 from ids.language import parse_expression
-from ids.model.expression import Arithmetic, Column, Expression, Literal, Name, Negative, Not
-from ids.model.rendering import render
+from ids.model import Arithmetic, Column, Expression, Literal, Name, Negative, Not, render
 from tests.language.expressions import expressions
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import ids
 from ids import Engine
-from ids.state.refined import Refined
+from ids.state import Refined
 
 __all__ = [
     "CHANGELOGS",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import ids
 from ids.games import GAMES
-from ids.state.refined import Refined
+from ids.state import Refined
 from tests.laws.engines import ENGINES, Event, events, feed, made
 
 EVERY = tuple(GAMES)

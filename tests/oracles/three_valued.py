@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ids.model.expression import (
+from ids.model import (
     And,
     Arithmetic,
     Call,

@@ -13,9 +13,18 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
-from ids.model.expression import Column, Expression, Name
-from ids.model.query import Aggregate, Emit, Item, ItemKind, Select
-from ids.model.window import CountWindow, TimeWindow
+from ids.model import (
+    Aggregate,
+    Column,
+    CountWindow,
+    Emit,
+    Expression,
+    Item,
+    ItemKind,
+    Name,
+    Select,
+    TimeWindow,
+)
 from tests.oracles.shapley import CLOSED, closed_form, shapley_values, worth
 from tests.oracles.three_valued import evaluate, nan
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import ids
 from ids.errors import ScriptError
-from ids.plan.promotion import Policy, Verdict
+from ids.plan import Policy
+from ids.plan.promotion_policy import Verdict
 
 keys = st.sampled_from("abcdef")
 

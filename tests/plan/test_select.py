@@ -4,11 +4,8 @@ import pytest
 
 from ids.errors import ScriptError, UnknownNameError
 from ids.language import parse
-from ids.model.query import Drop, Register, Select
-from ids.model.table import Kind
-from ids.plan import Registry, SelectPlan, plan_select
-from ids.plan.question import choose
-from ids.plan.recognising import Recogniser
+from ids.model import Drop, Kind, Register, Select
+from ids.plan import Registry, SelectPlan, choose, names_by_key, plan_select
 from ids.plan.select import mechanism_of
 
 SCHEMA = {"at": Kind.TIME, "x": Kind.NUMBER, "s": Kind.TEXT, "b": Kind.BOOLEAN}
@@ -91,7 +88,7 @@ def test_a_column_spelled_exactly_is_no_predicate_of_another_case() -> None:
     predicate = select.items[0].predicate
     assert predicate is not None
     assert mechanism_of(predicate, registered, schema) == "inline"
-    found = choose(predicate, registered, schema, Recogniser(registered, schema))
+    found = choose(predicate, registered, schema, names_by_key(registered))
     assert found.mechanism == "rows"
 
 

@@ -10,23 +10,25 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from ids.model.expression import (
+from ids.model import (
     And,
     Arithmetic,
     Call,
     Column,
+    ColumnData,
     Comparison,
     Expression,
     In,
     IsNull,
     IsTrue,
+    Kind,
     Like,
     Literal,
     Negative,
     Not,
     Or,
+    Table,
 )
-from ids.model.table import ColumnData, Kind, Table
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = {

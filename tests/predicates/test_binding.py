@@ -9,7 +9,7 @@ from hypothesis import assume, given
 
 from ids.errors import Position, ScriptError, UnknownNameError
 from ids.language import parse_expression, parse_predicate
-from ids.model.expression import (
+from ids.model import (
     And,
     Arithmetic,
     Call,
@@ -19,19 +19,18 @@ from ids.model.expression import (
     In,
     IsNull,
     IsTrue,
+    Kind,
     Like,
     Literal,
     Name,
     Negative,
     Not,
     Or,
+    Table,
     children,
     columns_of,
 )
-from ids.model.table import Kind, Table
-from ids.predicates.binding import bind, bind_measure, bind_predicate
-from ids.predicates.refinement import Refinement
-from ids.predicates.truth import truth
+from ids.predicates import Refinement, bind, bind_measure, bind_predicate, truth
 from tests.predicates import strategies as some
 
 SCHEMA = {

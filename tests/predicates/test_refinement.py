@@ -10,22 +10,23 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ids.errors import DataError, StateError
-from ids.model.expression import (
+from ids.model import (
     And,
     Column,
+    ColumnData,
     Comparison,
     Expression,
     In,
     IsNull,
+    Kind,
     Like,
     Literal,
     Not,
     Or,
+    Table,
 )
-from ids.model.table import ColumnData, Kind, Table
-from ids.predicates import cells as cells_module
-from ids.predicates.refinement import Refinement
-from ids.predicates.truth import truth
+from ids.predicates import Refinement, truth
+from ids.predicates import atoms as cells_module
 from tests.predicates import strategies as some
 
 

@@ -10,23 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ids.errors import DataError
-from ids.model.expression import (
+from ids.model import (
     And,
     Arithmetic,
     Call,
     Column,
+    ColumnData,
     Comparison,
     Expression,
     In,
     IsNull,
+    Kind,
     Like,
     Literal,
     Negative,
     Not,
     Or,
+    Table,
 )
-from ids.model.table import ColumnData, Kind, Table
-from ids.predicates.truth import holds, measure, truth
+from ids.predicates import holds, measure, truth
 from tests.oracles.three_valued import evaluate
 from tests.predicates import strategies as some
 

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ids.errors import SourceError
-from ids.sink.jsonl import write_jsonl
+from ids.sink import write_jsonl
 
 
 def lines(table: pa.Table) -> list[dict[str, Any]]:

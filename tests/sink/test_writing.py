@@ -11,7 +11,8 @@ import pytest
 
 from ids import sink
 from ids.errors import SourceError
-from ids.sink import files, writing
+from ids.sink import atomic_files as files
+from ids.sink import output_file as writing
 from ids.source import open_table
 
 TABLE = pa.table(
@@ -88,7 +89,7 @@ def test_a_directory_gets_a_part_and_a_success(tmp_path: Path, exists: bool) -> 
 def test_a_directory_with_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("x\n1\n")
     with pytest.raises(SourceError, match=r"already holds mine\.csv; give an empty or a new"):
-        sink.check(tmp_path)
+        sink.resolve(tmp_path)
     with pytest.raises(SourceError):
         sink.write(TABLE, tmp_path)
     assert visible(tmp_path) == ["mine.csv"]
@@ -98,7 +99,7 @@ def test_a_directory_with_other_files_is_refused_and_left_alone(tmp_path: Path) 
 def test_a_failed_run_leaves_what_was_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None
 ) -> None:
-    monkeypatch.setitem(writing._WRITERS, sink.target.Format.CSV, failing)
+    monkeypatch.setattr(writing, "stream_csv", failing)
     target = tmp_path / "out.csv"
     if before is not None:
         target.write_text(before)
@@ -134,7 +135,7 @@ def test_a_target_that_cannot_be_is_refused_before_any_work(
     tmp_path: Path, target: str, message: str
 ) -> None:
     with pytest.raises(SourceError, match=message):
-        sink.check(f"{tmp_path}/{target}")
+        sink.resolve(f"{tmp_path}/{target}")
     assert visible(tmp_path) == []
 
 

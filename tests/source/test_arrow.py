@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ids.model.table import ColumnData, Kind
-from ids.source.arrow import canonical, column_data, join, kind_of
+from ids.model import ColumnData, Kind
+from ids.source import kind_of
+from ids.source.memory import canonical, column_data, join
 
 
 def as_data(array: pa.Array | pa.ChunkedArray) -> ColumnData:

@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 import ids
 from ids.cli.app import invoke
 from ids.errors import DataError, IdsError, SourceError
-from ids.model.table import ColumnData, Kind
-from ids.predicates.instants import microseconds_of, parse_instant
-from ids.source import Source, open_table
-from ids.source.conversion import converted
-from ids.source.declared import Declared, declared, plain_types
+from ids.model import ColumnData, Kind, microseconds_of, parse_timestamp
+from ids.source import Declared, Source, declared, open_table, plain_types
+from ids.source.declared_schema import converted
 
 COUNTED = "SELECT SUM(x) AS s FROM e WINDOW w AS (ORDER BY ts ROWS 2 PRECEDING) EMIT CHANGES"
 RANGED = COUNTED.replace("ROWS 2", "RANGE INTERVAL '1' HOUR").replace(
@@ -151,7 +149,7 @@ def test_timestamps_of_every_spelling_are_instants(rows: list[tuple[Any, ...]]) 
         written[-1] = f"{instant.year:04d}-{instant:%m-%d}{between}{written[-1]}"
     found = converted(texts([*written, "2024-02-30", "2024-01-01 24:00", "10:00"]), "TIMESTAMP")
     assert found.texts == ["2024-02-30", "2024-01-01 24:00", "10:00"]
-    expected = [parse_instant(text) for text in written]
+    expected = [parse_timestamp(text) for text in written]
     assert plain(found.column)[:-3] == [e and microseconds_of(e) for e in expected]
 
 

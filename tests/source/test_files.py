@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ids.errors import DataError, SourceError
-from ids.model.table import ColumnData, Kind
+from ids.model import ColumnData, Kind
 from ids.source import Source, open_table
 
 CSV = "at,latency,region\n2024-01-01T00:00:00Z,1.5,EU\n2024-01-01T00:00:00.000001Z,2,N/A\n"
@@ -122,7 +122,7 @@ def test_parquet_reads_only_the_columns_asked_for(
             asked.append(columns)
             return super().read(columns)
 
-    monkeypatch.setattr("ids.source.parts.pq.ParquetFile", Spy)
+    monkeypatch.setattr("ids.source.files.pq.ParquetFile", Spy)
     source = open_table(path, "e")
     assert (source.rows, asked) == (3, [])
     assert column(source, "x") == [1, 2, 3]

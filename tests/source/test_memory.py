@@ -12,7 +12,7 @@ import pytest
 
 import ids
 from ids.errors import DataError, IdsError, SourceError, UnknownNameError
-from ids.model.table import ColumnData, Kind, Table
+from ids.model import ColumnData, Kind, Table
 from ids.source import open_table
 
 ROWS: dict[str, list[Any]] = {

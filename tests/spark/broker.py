@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ids.spark.sources import packages_for
+from ids.spark import packages_for
 from tests.spark.cluster import free_port
 from tests.spark.maven import NotFound, fetched, java
 from tests.spark.server import serving_at

@@ -19,8 +19,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from ids.spark import sql
-from ids.spark.session import local_session
+from ids.spark import local_session, sql
 from tests.spark.cluster import LIGHT
 
 # Each file is a task, so that there is a middle of the job to hit.
@@ -31,6 +30,7 @@ SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": LIGHT,
     "spark.sql.files.maxPartitionBytes": "1048576",
+    "spark.ui.liveUpdate.period": "0",  # tasks are counted as they end
     "spark.sql.shuffle.partitions": "4",
 }
 

@@ -14,10 +14,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from ids.errors import IdsError
-from ids.spark import sql
-from ids.spark.failures import translated
-from ids.spark.session import local_session
-from ids.spark.sinks import write
+from ids.spark import local_session, sql, translated, write
 
 PREDICATES = """
 REGISTER PREDICATE eu AS (region = 'EU') ON events;

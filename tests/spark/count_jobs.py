@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ids.spark.session import local_session
-from ids.spark.streaming import row_store, start
+from ids.spark import local_session, start
+from ids.spark import stream_count as row_store
 from tests.spark.cluster import JAVA_OPTIONS, LIGHT
 from tests.spark.streams import source
 

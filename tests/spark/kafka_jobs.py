@@ -16,10 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ids.errors import IdsError
-from ids.spark.failures import translated
-from ids.spark.session import local_session
-from ids.spark.sinks import write
-from ids.spark.sources import MALFORMED, ORIGIN, read
+from ids.spark import local_session, read, translated, write
+from ids.spark.frame import ORIGIN
+from ids.spark.kafka_topic import MALFORMED
 
 SCHEMA = "region STRING, latency DOUBLE, hits BIGINT, at TIMESTAMP"
 MESSAGES = [

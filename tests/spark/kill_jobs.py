@@ -22,11 +22,9 @@ from threading import Event, Thread
 import numpy as np
 from pyspark.sql import SparkSession
 
-from ids.spark.files import files_at
-from ids.spark.session import local_session
-from ids.spark.sources import read
-from ids.spark.streaming import Running, start
-from ids.spark.streaming.manifest import numbers
+from ids.spark import Running, local_session, read, start
+from ids.spark.file_system import files_at
+from ids.spark.stream_store import Manifests
 from tests.spark.cluster import JAVA_OPTIONS, LIGHT
 from tests.spark.cluster_jobs import SETTINGS
 
@@ -57,7 +55,7 @@ _PATIENCE = {  # a lost worker is given up at once
 
 def done(checkpoint: Path) -> int:
     """How many micro-batches have a manifest."""
-    return 1 + max(numbers(files_at(checkpoint)), default=-1)
+    return 1 + max(Manifests(files_at(checkpoint)).manifests(), default=-1)
 
 
 def begin(

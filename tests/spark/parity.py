@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ids.engine.arrow import to_table
+from ids.query import to_table
 from ids.source import open_table
-from ids.spark.preflight import schema_at
-from ids.spark.script import opened
-from ids.spark.sources import ORIGIN, read
-from ids.spark.typed import UNFIT
+from ids.spark import read
+from ids.spark.frame import ORIGIN
+from ids.spark.spark_run import opened
+from ids.spark.table_location import schema_at
+from ids.spark.typed_column import UNFIT
 
 __all__ = ["in_process", "on_spark", "plain"]
 

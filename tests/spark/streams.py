@@ -16,11 +16,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import ids
-from ids.model.window import microseconds
-from ids.spark.sources import read
-from ids.spark.streaming import Running, start
+from ids.model import microseconds
+from ids.spark import Running, read, start
 
-__all__ = ["PAPER", "UTC", "always_tidy", "arrive", "events", "expected", "run", "source"]
+__all__ = [
+    "PAPER",
+    "UTC",
+    "always_tidy",
+    "arrive",
+    "events",
+    "expected",
+    "in_workers",
+    "run",
+    "source",
+]
 
 UTC = pa.timestamp("us", "UTC")
 
@@ -81,9 +90,14 @@ def run(spark: SparkSession, script: str, folder: Path, **options: Any) -> Runni
 
 def always_tidy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every batch write windows down and put pieces together, as few batches of many do."""
-    monkeypatch.setattr("ids.spark.streaming.store._TOGETHER", 2)
+    monkeypatch.setattr("ids.spark.stream_store._TOGETHER", 2)
     for limit in ("_MANY", "_FAR"):
-        monkeypatch.setattr(f"ids.spark.streaming.time_step.{limit}", 1)
+        monkeypatch.setattr(f"ids.spark.stream_time.{limit}", 1)
+
+
+def in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have Spark work out all windows, as it does where the driver would have to hold many sums."""
+    monkeypatch.setattr("ids.spark.stream_panes._FEW_ROWS", -1)
 
 
 def expected(script: str, table: pa.Table, lateness: str = "0 seconds") -> pa.Table:

@@ -11,14 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import ids
-from ids.engine.arrow import to_table
-from ids.engine.contents import contents, priorities, tie_breaks
 from ids.errors import ScriptError
 from ids.plan import planned
+from ids.query import to_table
 from ids.source import open_table
-from ids.spark.counting import count_windows
-from ids.spark.frames import Frame
-from ids.spark.rows import Ready
+from ids.spark.count_windows import count_windows
+from ids.spark.frame import Frame
+from ids.spark.spark_prepare import Ready
+from ids.state import contents, priorities, tie_breaks
 from tests.spark.tables import events, same
 
 WINDOWS = {

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.errors import CheckpointError, ScriptError, SourceError
-from ids.spark.streaming import start
-from ids.spark.streaming.tailing import _whole_alike
+from ids.spark import start
+from ids.spark.stream_count import _whole_alike
 from tests.spark.streams import UTC, arrive, events, run, source
 from tests.spark.tables import same
 

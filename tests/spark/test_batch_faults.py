@@ -17,10 +17,8 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.errors import IdsError, SourceError
-from ids.sink.jsonl import write_jsonl
-from ids.spark.failures import translated
-from ids.spark.script import run_script
-from ids.spark.sinks import write
+from ids.sink import write_jsonl
+from ids.spark import run_script, translated, write
 from tests.spark.tables import events, same
 
 WINDOW = "ORDER BY event_time RANGE INTERVAL '10' MINUTE PRECEDING SLIDE INTERVAL '1' MINUTE"
@@ -168,7 +166,7 @@ def test_bad_rows_set_aside_are_those_of_the_in_process_engine(
     spark: SparkSession, tmp_path: Path, form: str
 ) -> None:
     data = written(tmp_path / "in", form)
-    expected = list(ids.engine.run_script(TWICE, {"events": data}, bad_rows=tmp_path / "ours"))
+    expected = list(ids.query.run_script(TWICE, {"events": data}, bad_rows=tmp_path / "ours"))
     with in_small_pieces(spark):
         tables = {"events": data}
         found = list(run_script(TWICE, tables, spark=spark, bad_rows=tmp_path / "theirs"))
@@ -207,7 +205,7 @@ def test_bad_rows_of_a_dataframe_are_numbered_before_where(
     table = soiled(1, 500).append_column("place", pa.array(range(500)))
     spread = spark.createDataFrame(table).repartitionByRange(4, "place")
     data = spread.sortWithinPartitions("place")
-    list(ids.engine.run_script(TWICE, {"events": table}, bad_rows=tmp_path / "ours"))
+    list(ids.query.run_script(TWICE, {"events": table}, bad_rows=tmp_path / "ours"))
     list(run_script(TWICE, {"events": data}, bad_rows=tmp_path / "theirs"))
     ours, theirs = (
         pq.read_table(tmp_path / side / "events.parquet") for side in ("ours", "theirs")

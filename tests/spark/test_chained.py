@@ -102,7 +102,7 @@ def test_what_a_stream_cannot_do_is_said_before_it_starts(
 def test_a_value_out_of_reach_ends_the_stream_with_a_line(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    from ids.spark.failures import translated
+    from ids.spark import translated
 
     table = ordered_files(events(seed=1, rows=40), tmp_path / "in", 1, timedelta(0))
     source = spark.readStream.schema(spark.createDataFrame(table).schema)

@@ -18,7 +18,7 @@ import pytest
 
 import ids
 from ids.errors import SetupError
-from ids.spark.session import local_session
+from ids.spark import local_session
 from tests.spark.cluster import free_port
 from tests.spark.connect_jobs import COUNT, TIME
 from tests.spark.connect_server import serving

@@ -19,14 +19,15 @@ from pyspark.sql import SparkSession
 import ids
 from ids.errors import ScriptError
 from ids.plan import planned
-from ids.spark.files import files_at
-from ids.spark.frames import Frame
-from ids.spark.ranking import Division, Ranked
-from ids.spark.rows import Ready
-from ids.spark.streaming import row_store, store
-from ids.spark.streaming.count_step import CountStep
-from ids.spark.streaming.step import Batch, Outcome
-from ids.spark.streaming.store import Manifest, Piece, Store
+from ids.spark import stream_count as row_store
+from ids.spark import stream_store as store
+from ids.spark.file_system import files_at
+from ids.spark.frame import Frame
+from ids.spark.rank import Division, Ranked
+from ids.spark.spark_prepare import Ready
+from ids.spark.stream_batch import Batch, Outcome
+from ids.spark.stream_count import CountStep
+from ids.spark.stream_store import Manifest, Piece, Store
 from tests.spark.streams import arrive
 from tests.spark.tables import events, same
 

@@ -15,10 +15,10 @@ from pyspark.sql import functions as F
 
 import ids
 from ids.plan import planned
-from ids.spark.counting import count_windows
-from ids.spark.frames import Frame
-from ids.spark.rows import Ready
-from ids.spark.sources import read
+from ids.spark import read
+from ids.spark.count_windows import count_windows
+from ids.spark.frame import Frame
+from ids.spark.spark_prepare import Ready
 from tests.spark.tables import events, same
 
 PREDICATES = {

@@ -21,15 +21,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from ids.errors import CheckpointError, StateError
-from ids.sink.target import Format
-from ids.sink.writing import write_stream
-from ids.spark import parts
-from ids.spark.files import LocalFiles, files_at, local_path
-from ids.spark.streaming.batches import Batches, Totals
-from ids.spark.streaming.emits import Emits
-from ids.spark.streaming.outputs import file_output
-from ids.spark.streaming.step import Batch, Counts, Faults, Outcome
-from ids.spark.streaming.store import Piece, Store
+from ids.model import local_path
+from ids.sink import Format, LocalFiles, write_stream
+from ids.spark import spark_write as parts
+from ids.spark.file_system import files_at
+from ids.spark.spark_prepare import Faults
+from ids.spark.stream_batch import Batch, Batches, Counts, Emits, Outcome
+from ids.spark.stream_output import file_output
+from ids.spark.stream_status import Totals
+from ids.spark.stream_store import Piece, Store
 
 DELTAS = [5, -3, 11, 2]
 NEVER = 10_000
@@ -186,7 +186,7 @@ def remembered(root: Path) -> tuple[object, list[list[int]], list[str]]:
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "write_parts", fake_parts)
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    monkeypatch.setattr("ids.spark.streaming.store._KEPT", 2)  # so that few batches will do
+    monkeypatch.setattr("ids.spark.stream_store._KEPT", 2)  # so that few batches will do
 
 
 @pytest.mark.parametrize("output", OUTPUTS)

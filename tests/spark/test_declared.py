@@ -15,13 +15,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ids
-from ids.engine.arrow import to_table
 from ids.errors import IdsError
-from ids.source import open_table
-from ids.source.declared import EPOCHS
-from ids.source.retyped import Retyped
-from ids.spark.sources import retyped
-from ids.spark.typed import UNFIT
+from ids.query import to_table
+from ids.source import EPOCHS, open_table
+from ids.source.tabular import Retyped
+from ids.spark.table_reader import retyped
+from ids.spark.typed_column import UNFIT
 from tests.source.test_declared import COUNTED, MESSY, RANGED, TIMES
 from tests.spark.tables import same
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,16 +13,17 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from ids.engine.arrow import to_table
 from ids.errors import DataError
-from ids.model.expression import Expression, Not
-from ids.model.table import Table
-from ids.predicates.truth import truth
-from ids.spark.cells import cells_of
-from ids.spark.expressions import compiled
-from ids.spark.failures import translated
-from ids.spark.frames import Frame
-from tests.predicates.strategies import conditions, guarded
+from ids.language import parse_predicate
+from ids.model import Expression, Not, Table, microseconds_of, parse_timestamp
+from ids.predicates import bind, truth
+from ids.query import to_table
+from ids.spark import translated
+from ids.spark.cell_columns import cells_of
+from ids.spark.condition_sql import compiled
+from ids.spark.frame import Frame
+from tests.language.timestamps import OURS, REFUSED, TIMESTAMPS
+from tests.predicates.strategies import COLUMNS, KINDS, conditions, guarded
 from tests.predicates.strategies import rows as some_rows
 from tests.predicates.strategies import table as table_of
 
@@ -163,3 +166,75 @@ def test_integers_that_leave_64_bits_are_refused(spark: SparkSession) -> None:
     rows = spark.sql("SELECT timestamp_micros(1) AS at, 4611686018427387904L AS x")
     with pytest.raises(DataError, match="leave 64 bits; compute in doubles"):
         ids.spark.sql(script, t=rows).collect()
+
+
+@st.composite
+def unparenthesised(draw: st.DrawFn) -> str:
+    """A condition whose meaning is that of the precedences alone."""
+
+    def number() -> str:
+        first = draw(st.sampled_from(["i", "j", "-i", "+j"]))
+        joints = st.sampled_from([" + ", " - ", " * ", "-", "*", " % 3 + "])
+        other = st.tuples(joints, st.sampled_from(["i", "-j", "2", "-3"]))
+        others = draw(st.lists(other, max_size=3))
+        return first + "".join(f"{joint} {right}" for joint, right in others)
+
+    def test() -> str:
+        op = draw(
+            st.sampled_from(
+                ["b", "IS NULL", "BETWEEN", "IN", *["=", "<>", "<", "<=", ">", ">=", "<=>"]]
+            )
+        )
+        negation = draw(st.sampled_from(["", "NOT "]))
+        if op == "b":
+            return draw(st.sampled_from(["b", "c", "b = c", "b IS NOT TRUE", "TRUE"]))
+        if op == "BETWEEN":
+            return f"{number()} {negation}BETWEEN {number()} AND {number()}"
+        if op == "IN":
+            return f"{number()} {negation}IN (1, -2, 0)"
+        return f"{number()} {op}" + ("" if op == "IS NULL" else f" {number()}")
+
+    tests = [draw(st.sampled_from(["", "NOT ", "!", "NOT NOT "])) + test() for _ in range(5)]
+    joints = [draw(st.sampled_from([" AND ", " OR "])) for _ in tests]
+    kept = draw(st.integers(1, 5))
+    return "".join(map("".join, zip(tests[:kept], [*joints[: kept - 1], ""], strict=True)))
+
+
+@settings(
+    max_examples=3,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(texts=st.lists(unparenthesised(), min_size=30, max_size=40))
+def test_operators_bind_as_in_spark(spark: SparkSession, texts: list[str]) -> None:
+    cells = product([-2, 0, 3, None], [1, -5, None], [True, None], [False, True])
+    rows = [dict.fromkeys(COLUMNS) | dict(zip("ijbc", cell, strict=True)) for cell in cells]
+    table = table_of(rows)
+    kinds = {name: KINDS[of] for name, of in COLUMNS.items()}
+    ours = [truth(bind(parse_predicate(text), kinds), table).tolist() for text in texts]
+    frame = spark.createDataFrame(to_table(table))
+    found = frame.selectExpr(*(f"{text} AS c{n}" for n, text in enumerate(texts))).collect()
+    for n, text in enumerate(texts):
+        theirs = [-1 if row[n] is None else int(row[n]) for row in found]
+        assert ours[n] == theirs, text
+
+
+def test_texts_are_the_timestamps_that_spark_reads(spark: SparkSession) -> None:
+    import ids
+
+    texts = [*TIMESTAMPS, *REFUSED]
+    rows = spark.createDataFrame([(text,) for text in texts], "text string")
+    cast = [row[0] for row in rows.selectExpr("unix_micros(try_cast(text AS timestamp))").collect()]
+    instants = [parse_timestamp(text) for text in texts]
+    assert cast == [None if instant is None else microseconds_of(instant) for instant in instants]
+
+    read = TIMESTAMPS | OURS
+    both = [form for text in read for form in (f"'{text}'", f"TIMESTAMP '{text}'")]
+    items = [f"SHAPLEY_ATTRIBUTE(COUNT(*), at >= {form}) AS a{i}" for i, form in enumerate(both)]
+    window = "WINDOW w AS (ORDER BY at ROWS 99 PRECEDING) EMIT FINAL"
+    script = f"SELECT {', '.join(items)} FROM t {window}"
+    wanted = {datetime.fromisoformat(instant) for instant in read.values()}
+    table = {"at": sorted({*wanted, *(at - timedelta(microseconds=1) for at in wanted)})}
+    (here,) = ids.sql(script, t=table).to_pylist()
+    assert ids.spark.sql(script, t=table).toArrow().to_pylist() == [here]
+    assert all(here[f"a{i}"] == here[f"a{i + 1}"] > 0 for i in range(0, len(both), 2))

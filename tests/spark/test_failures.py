@@ -12,7 +12,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ids.errors import DataError, IdsError, ScriptError, SetupError, SourceError
-from ids.spark.failures import translate, translated
+from ids.spark import translated
+from ids.spark.failures import translate
 
 
 def failure(job: Callable[[], object]) -> IdsError:

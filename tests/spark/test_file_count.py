@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from ids.spark.files import files_at
-from ids.spark.streaming.manifest import Manifest, Piece
-from ids.spark.streaming.store import Store, alike
+from ids.spark.file_system import files_at
+from ids.spark.stream_store import Manifest, Piece, Store, alike
 from tests.spark.streams import PAPER, arrive, events, run
 
 TOGETHER, SMALL = 16, 2**16  # so many small pieces become one; from so many rows on none is small

@@ -9,12 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ids.errors import SourceError
-from ids.source.declared import declared
-from ids.spark import session
-from ids.spark.sinks import messages
-from ids.spark.sources import MALFORMED, packages_for, read
-from ids.spark.sources.kafka import decoded, struct_of
-from ids.spark.topic import Topic, is_kafka
+from ids.source import declared
+from ids.spark import is_kafka, packages_for, read, session
+from ids.spark.kafka_topic import MALFORMED, Topic, decoded, messages, struct_of
 from tests.spark.broker import Kafka
 from tests.spark.kafka_jobs import MESSAGES, SCHEMA
 
@@ -124,7 +121,7 @@ def test_a_place_without_a_topic_is_refused(place: str) -> None:
 
 
 def test_a_topic_needs_a_schema_that_can_be_read(spark: SparkSession) -> None:
-    with pytest.raises(SourceError, match=r"declare it with ids\.spark\.sources\.read"):
+    with pytest.raises(SourceError, match=r"declare it with ids\.spark\.read"):
         read(spark, "kafka://h/t")
     with pytest.raises(SourceError, match="unknown type STRNG"):
         read(spark, "kafka://h/t", schema="a STRNG,")

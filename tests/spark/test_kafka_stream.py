@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ids.sink.jsonl import write_jsonl
+from ids.sink import write_jsonl
 from tests.spark.broker import Kafka
 from tests.spark.cluster import JAVA_OPTIONS, LIGHT
 from tests.spark.streams import events, expected

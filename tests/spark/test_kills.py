@@ -19,8 +19,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ids
-from ids.model.window import microseconds
-from ids.spark.streaming.progress import Totals
+from ids.model import microseconds
+from ids.spark.stream_status import Totals
 from tests.spark.cluster import Cluster, running
 from tests.spark.kill_jobs import BATCHES, LATENESS, OUTPUTS, SCRIPTS, begin, done
 from tests.spark.streams import UTC, arrive, events, expected

@@ -16,7 +16,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import ids
-from ids.spark.streaming import Progress, Running, start
+from ids.spark import Running, StreamProgress, start
 from tests.spark.streams import PAPER, arrive, events, expected, run, source
 
 
@@ -53,7 +53,7 @@ def test_a_listener_sees_the_counts_of_every_batch(spark: SparkSession, tmp_path
     late = table.slice(0, 7)
     arrive(table, tmp_path / "in", [40, 80])
     arrive(late, tmp_path / "in", [], 3)
-    told: list[Progress] = []
+    told: list[StreamProgress] = []
     listener = Listener()
     spark.streams.addListener(listener)
     try:

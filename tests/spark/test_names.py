@@ -19,14 +19,15 @@ from pyspark.sql.classic import dataframe
 
 import ids
 from ids.errors import ScriptError, SourceError
-from ids.model.table import Kind
+from ids.model import Kind
 from ids.sink import write
-from ids.source.declared import declared
-from ids.spark.frames import Frame, Typed
-from ids.spark.sources.kafka import decoded, struct_of
-from ids.spark.streaming import ask, start
-from ids.spark.streaming.retained.question import StreamQuestion
-from ids.spark.streaming.retained.rows import KeptRows
+from ids.source import declared
+from ids.spark import StreamQuestion, start
+from ids.spark.frame import Frame
+from ids.spark.kafka_topic import decoded, struct_of
+from ids.spark.stream_question import KeptRows
+from ids.spark.stream_retained import ask
+from ids.spark.typed_column import Typed
 from tests.spark.streams import UTC, arrive
 from tests.spark.tables import same
 from tests.spark.test_chained import drained
@@ -44,15 +45,15 @@ FRAMES = {
 OURS = """
 ahead answer answer_lift answer_share atoms bad c0 emits file ids_0 ids_AVG_0 ids_COUNT_0
 ids_MEAN_REST_0 ids_SUM_0 ids_ahead
-ids_a0_0_0 ids_a0_any_0 ids_a0_w_0 ids_at ids_b ids_before ids_before_ids_a0_0_0
+ids_a0_0_0 ids_a0_any_0 ids_a0_w_0 ids_at ids_b ids_before ids_before_ids_a0_0_0 ids_block
 ids_before_ids_a0_w_0 ids_before_ids_m0_0 ids_before_ids_m0_w ids_before_ids_n ids_best ids_c0
 ids_e0 ids_e0_error ids_e0_lift ids_e0_mechanism ids_e0_share ids_event ids_fault ids_faults
-ids_file ids_g0_lift ids_g0_share ids_g0_value ids_h ids_heavy ids_i ids_is_emit ids_item ids_j
-ids_k0 ids_kind ids_largest0 ids_last ids_late ids_m0_0 ids_m0_any ids_m0_w ids_max ids_max0
+ids_file ids_g0 ids_g0_lift ids_g0_share ids_g0_value ids_h ids_heavy ids_i ids_is_emit ids_item
+ids_j ids_k0 ids_kind ids_largest0 ids_last ids_late ids_m0_0 ids_m0_any ids_m0_w ids_max ids_max0
 ids_min ids_min0 ids_n ids_next ids_number ids_o0 ids_old ids_origin ids_p ids_pane ids_piece
 ids_place ids_present0 ids_q ids_q0 ids_query ids_rank ids_reason ids_row ids_rows ids_s0
-ids_smallest0 ids_start ids_stretch ids_t ids_task ids_v0 ids_w0 ids_window ids_x0 largest0 last
-late rows smallest0 start state_bytes state_files state_rows watermark
+ids_sign ids_smallest0 ids_start ids_t ids_task ids_v0 ids_w0 ids_window ids_x0 largest0 last
+late reasons rows smallest0 start state_bytes state_files state_rows watermark
 """.split()  # noqa: SIM905
 
 

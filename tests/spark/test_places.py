@@ -21,11 +21,13 @@ import ids
 from ids import sink
 from ids.cli.app import invoke
 from ids.errors import IdsError, SourceError
-from ids.sink.files import LocalFiles
-from ids.spark import probe, sinks
-from ids.spark.files import files_at
-from ids.spark.sources import ORIGIN, read
-from ids.spark.streaming.arrivals import check_files
+from ids.sink import LocalFiles
+from ids.spark import file_system as probe
+from ids.spark import read
+from ids.spark import spark_write as sinks
+from ids.spark.file_system import files_at
+from ids.spark.frame import ORIGIN
+from ids.spark.stream_ahead import check_files
 from tests.spark.parity import in_process, plain
 from tests.spark.streams import PAPER, arrive, events, expected
 
@@ -479,12 +481,13 @@ def test_a_path_that_the_workers_do_not_share_is_refused_before_any_work(
         folder.mkdir()
     arrive(events(20), data, [])
 
-    def apart(path: Path) -> LocalFiles:
-        files = LocalFiles(path)
-        files.uri = files.uri.replace("/here", "/there")  # what the workers see under that name
-        return files
+    original = probe._shared
 
-    monkeypatch.setattr(probe, "LocalFiles", apart)
+    def apart(session: SparkSession, files: LocalFiles, name: str) -> bool:
+        files.uri = files.uri.replace("/here", "/there")  # what the workers see under that name
+        return original(session, files, name)
+
+    monkeypatch.setattr(probe, "_shared", apart)
     refused = "the workers do not see .*here/x.* as the driver does; name a place on storage"
     given: dict[str, Any] = {"spark": spark, "events": data}
     ways: dict[str, Callable[[], object]] = {

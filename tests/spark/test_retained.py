@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 
 import ids
 from ids.errors import DataError, IdsError, ScriptError, StateError
-from ids.spark.files import files_at
-from ids.spark.streaming import Running, start
-from ids.spark.streaming.retained.rows import KeptRows
-from ids.spark.streaming.store import Piece, Store
+from ids.spark import Running, start
+from ids.spark.file_system import files_at
+from ids.spark.stream_question import KeptRows
+from ids.spark.stream_store import Piece, Store
 from tests.spark.streams import UTC, arrive, events, expected, run, source
 
 
@@ -202,7 +202,7 @@ def test_a_stream_that_goes_on_is_asked_about_where_it_stands(
 def test_what_has_left_the_window_goes_and_small_files_come_together(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ids.spark.streaming.store._TOGETHER", 3)
+    monkeypatch.setattr("ids.spark.stream_store._TOGETHER", 3)
     table = events(260, 55, 130)
     arrive(table, tmp_path / "in", list(range(40, 260, 40)))
     running = run(spark, script(), tmp_path / "in", retain=True)

@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.errors import CheckpointError, IdsError, ScriptError, SourceError, StateError
-from ids.spark.files import files_at
-from ids.spark.streaming import ask, start
-from ids.spark.streaming.retained.current import Current, steadily
-from ids.spark.streaming.retained.rows import KeptRows
-from ids.spark.streaming.store import Manifest, Piece, Store
+from ids.spark import start
+from ids.spark.file_system import files_at
+from ids.spark.stream_question import Current, KeptRows, steadily
+from ids.spark.stream_retained import ask
+from ids.spark.stream_store import Manifest, Piece, Store
 from tests.spark.streams import arrive, events, run, source
 from tests.spark.test_crash_points import Crash, dying_at
 from tests.spark.test_retained import checked, inside_or_newer, kept, ordered, script
@@ -24,7 +24,7 @@ from tests.spark.test_retained import checked, inside_or_newer, kept, ordered, s
 def test_a_crash_at_any_write_leaves_the_rows_of_an_undisturbed_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ids.spark.streaming.store._TOGETHER", 2)
+    monkeypatch.setattr("ids.spark.stream_store._TOGETHER", 2)
     table = events(120, 61, 50)
     arrive(table, tmp_path / "in", [30, 60, 90])
     crashes = 0
@@ -46,7 +46,7 @@ def test_a_crash_at_any_write_leaves_the_rows_of_an_undisturbed_run(
 def test_a_stream_at_work_is_asked_while_it_writes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ids.spark.streaming.store._TOGETHER", 2)
+    monkeypatch.setattr("ids.spark.stream_store._TOGETHER", 2)
     table = events(200, 62, 60)
     arrive(table, tmp_path / "in", list(range(25, 200, 25)))
     at_all_instants = {
@@ -84,7 +84,7 @@ def _made(store: Store, number: int) -> None:
     store.files.make(f"data/{number:08d}-a-retained")
     store.files.write(f"data/{number:08d}-a-retained/part-0.parquet", b"rows")
     pieces = [Piece(f"data/{n:08d}-a-retained", 1, 4, 1, 1, 1, 9) for n in (number, number - 1)]
-    facts = {"step": {"retained": KeptRows({}, {}, 10, 3, "", spoken=5).facts()}}
+    facts = {"step": {"retained": KeptRows({}, {}, 10, 3, "", emitted_until=5).facts()}}
     store.commit(Manifest(number, facts, {"retained": pieces[: number + 1]}))
 
 

@@ -20,13 +20,13 @@ from pyspark.sql import SparkSession
 import ids
 from ids.errors import CheckpointError
 from ids.exact import Parts
-from ids.model.table import Kind
+from ids.model import Kind
 from ids.plan import Schema as PlanSchema
 from ids.plan import SelectPlan, planned
+from ids.spark import stream_count as row_store
 from ids.spark.panes import Layout
-from ids.spark.streaming import row_store
-from ids.spark.streaming.revision import Begins, Revision, Script
-from ids.spark.streaming.widening import relaid
+from ids.spark.stream_panes import relaid
+from ids.spark.stream_revision import Begins, Revision, Script
 from tests.spark.streams import arrive, events, run
 
 SLIDE, WIDTH = 10_000_000, 3

@@ -16,10 +16,8 @@ from pyspark.sql import SparkSession
 
 from ids import sink
 from ids.errors import DataError, SourceError
-from ids.sink.files import faults_named
-from ids.sink.target import resolve
-from ids.sink.writing import opened
-from ids.spark import sinks
+from ids.sink import faults_named, opened, resolve
+from ids.spark import spark_write as sinks
 
 SCHEMA = pa.schema(
     [

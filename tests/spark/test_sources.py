@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from ids.errors import IdsError, SourceError
-from ids.source import sampling
-from ids.spark.failures import translated
+from ids.source import inferred as sampling
+from ids.spark import read, translated
+from ids.spark.frame import ORIGIN, with_origin
 from ids.spark.session import session_of
-from ids.spark.sources import ORIGIN, canonical, read, with_origin
+from ids.spark.typed_column import typed
 from tests.spark.parity import in_process, on_spark
 
 # Spark takes half a second for a table, so an example holds many columns.
@@ -236,7 +237,9 @@ def test_no_time_zone_of_a_session_moves_an_instant(
     try:
         for name in ("t.csv", "t.parquet"):
             assert on_spark(spark, tmp_path / name) == in_process(tmp_path / name)
-        frame = canonical(spark.read.parquet(str(tmp_path / "t.parquet")))
+        held = spark.read.parquet(str(tmp_path / "t.parquet"))
+        fields = held.schema.fields
+        frame = held.selectExpr(*(f"{typed(f.name, f.dataType)} AS {f.name}" for f in fields))
         assert frame.dtypes == [("t", "timestamp"), ("d", "timestamp")]
         assert frame.selectExpr("unix_micros(d)").first() == (1710028800 * 10**6,)
     finally:

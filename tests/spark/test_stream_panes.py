@@ -17,12 +17,10 @@ from hypothesis import strategies as st
 from ids.errors import StateError
 from ids.exact import Parts, split
 from ids.language import parse
-from ids.model.scale import MAX_ROWS
-from ids.model.table import Kind
+from ids.model import MAX_ROWS, Kind
 from ids.plan import Registry, SelectPlan, plan_select
 from ids.spark.panes import COUNT, Layout
-from ids.spark.streaming.pane_windows import AT, PaneWindows, Span
-from ids.spark.streaming.widening import farther, relaid, widened
+from ids.spark.stream_panes import AT, PaneWindows, Span, both_ranges, relaid, widened
 
 KEYS = ("ids_k0", "ids_k1")
 
@@ -233,7 +231,7 @@ def test_parts_that_grow_hold_what_they_held(batches: list[list[float]], squares
     sums = dict.fromkeys(layout.sums, 0)
     for values in batches:
         found = [abs(v) for v in values if v]
-        further = farther(reach, (max(found), min(found)) if found else None)
+        further = both_ranges(reach, (max(found), min(found)) if found else None)
         if further is not None and further != reach:
             parts = widened(parts, reach, further, degree)
             wider = Layout.of(plan, [parts])

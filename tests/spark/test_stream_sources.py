@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.errors import SourceError
-from ids.spark.streaming import Running, start
+from ids.spark import Running, start
 
 SCRIPT = """SELECT SUM(x) AS s, SHAPLEY_ATTRIBUTE(AVG(y), k = 'a') AS a, COUNT(*) AS c FROM e
 WINDOW w AS (ORDER BY ts RANGE INTERVAL '20' SECOND PRECEDING SLIDE INTERVAL '10' SECOND)

@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ids
-from ids.spark.files import files_at
-from ids.spark.streaming.store import Manifest, Store
+from ids.spark.file_system import files_at
+from ids.spark.stream_store import Manifest, Store
 from tests.spark.streams import PAPER, UTC, arrive, events, expected, run
 
 SECOND = 1_000_000
@@ -46,7 +46,7 @@ def test_idle_keys_and_panes_that_no_window_needs_leave(
 ) -> None:
     if stand:
         for limit in ("_MANY", "_FAR"):
-            monkeypatch.setattr(f"ids.spark.streaming.time_step.{limit}", 1)
+            monkeypatch.setattr(f"ids.spark.stream_time.{limit}", 1)
     batches, keys = 7, 5
     # in each stretch of 10 seconds there are keys that never come again
     times = (
@@ -107,7 +107,7 @@ import json, resource, sys
 from pathlib import Path
 from ids.spark import sql
 from ids.spark.session import local_session
-from ids.spark.sinks import write
+from ids.spark.spark_write import write
 from tests.spark.streams import run
 
 folder, script = Path(sys.argv[1]), Path(sys.argv[2]).read_text()

@@ -12,8 +12,18 @@ from pyspark.sql import Observation, SparkSession
 
 import ids
 from ids.errors import IdsError
-from ids.spark.streaming import collecting, start
-from tests.spark.streams import PAPER, always_tidy, arrive, events, expected, run, source
+from ids.spark import start
+from ids.spark import stream_time as collecting
+from tests.spark.streams import (
+    PAPER,
+    always_tidy,
+    arrive,
+    events,
+    expected,
+    in_workers,
+    run,
+    source,
+)
 
 _ITEMS = """
 SHAPLEY_ATTRIBUTE(SUM(latency), eu WITH (SHARE, LIFT)) AS s,
@@ -37,19 +47,21 @@ def _script(keys: str = "", where: str = "", window: str = "30", slide: str = "1
 
 
 @pytest.mark.parametrize(
-    ("script", "seed", "tidy"),
+    ("script", "seed", "tidy", "workers"),
     [
-        pytest.param(_script(), 1, False, marks=pytest.mark.slow),
-        (_script(keys="tier, size % 3"), 2, True),
+        pytest.param(_script(), 1, False, True, marks=pytest.mark.slow),
+        (_script(keys="tier, size % 3"), 2, True, True),
+        (_script(keys="tier, size % 3"), 2, True, False),
         pytest.param(
             _script(keys="region", where="WHERE latency > 5 OR latency IS NULL"),
             3,
             False,
+            False,
             marks=pytest.mark.slow,
         ),
-        pytest.param(_script(window="10"), 4, True, marks=pytest.mark.slow),
+        pytest.param(_script(window="10"), 4, True, True, marks=pytest.mark.slow),
         pytest.param(
-            _script(keys="tier", window="60", slide="1"), 5, False, marks=pytest.mark.slow
+            _script(keys="tier", window="60", slide="1"), 5, False, True, marks=pytest.mark.slow
         ),
     ],
 )
@@ -59,10 +71,13 @@ def test_any_split_into_micro_batches_gives_the_emits_of_a_batch(
     script: str,
     seed: int,
     tidy: bool,
+    workers: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if tidy:
         always_tidy(monkeypatch)
+    if workers:
+        in_workers(monkeypatch)
     rng = np.random.default_rng(seed)
     table = events(400, seed)
     if "size % 3" in script:
@@ -75,6 +90,31 @@ def test_any_split_into_micro_batches_gives_the_emits_of_a_batch(
     kept = 400 if "WHERE" not in script else None
     assert (totals.late, totals.bad) == (0, 0)
     assert kept is None or totals.rows == kept
+
+
+@pytest.mark.parametrize("keys", ["", "tier"])
+@pytest.mark.parametrize(
+    ("workers", "tidy"),
+    [(True, False), (True, True), pytest.param(False, False, marks=pytest.mark.slow)],
+)
+def test_windows_at_one_instant_are_sums_of_panes(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    keys: str,
+    workers: bool,
+    tidy: bool,
+) -> None:
+    if tidy:
+        always_tidy(monkeypatch)
+    if workers:
+        in_workers(monkeypatch)
+    items = "SHAPLEY_ATTRIBUTE(VAR_POP(latency), eu) AS v, AVG(size) AS s, COUNT(*) AS c"
+    script = _script(keys, window="30", slide="10").replace(_ITEMS, items)
+    table = events(90, 17, seconds=60)  # a batch for every slide, and one for ten without a row
+    slides = table["event_time"].cast(pa.int64()).to_numpy() // 10_000_000
+    arrive(table, tmp_path / "in", [*np.flatnonzero(np.diff(slides)) + 1])
+    assert run(spark, script, tmp_path / "in").table().equals(expected(script, table))
 
 
 @pytest.mark.slow
@@ -128,10 +168,13 @@ def test_rows_of_a_task_that_was_run_twice_count_once(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("workers", [False, True])
 def test_values_that_reach_farther_and_farther_stay_exact(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: bool
 ) -> None:
     always_tidy(monkeypatch)  # sums under different parts come together
+    if workers:
+        in_workers(monkeypatch)
     table = events(240, 8)
     size = np.repeat([0.0, 1e-6, 1.0, 1e12, 1e-60, 1e90], 40)
     value = np.random.default_rng(8).normal(size=240) * size

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ids
-from ids.spark.sources import read
+from ids.spark import read
 from tests.spark.tables import same
 
 ITEMS = """

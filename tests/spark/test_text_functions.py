@@ -9,12 +9,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ids.model.expression import Call, Column, Comparison, Expression, Like, Literal
-from ids.model.table import ColumnData, Kind, Table
-from ids.predicates.truth import truth, vector
-from ids.predicates.vector import objects
-from ids.spark.expressions import compiled
-from ids.spark.frames import Frame
+from ids.model import Call, Column, ColumnData, Comparison, Expression, Kind, Like, Literal, Table
+from ids.predicates import objects, truth
+from ids.predicates.three_valued import vector
+from ids.spark.condition_sql import compiled
+from ids.spark.frame import Frame
 
 TEXT = Column("s")
 WORDS = {name: Call(name, (TEXT,)) for name in ("LOWER", "UPPER", "TRIM")}

@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.errors import ScriptError
-from ids.model.expression import Expression
+from ids.model import Expression
 from ids.plan import Schema, planned
-from ids.predicates.truth import truth
+from ids.predicates import truth
 from ids.source import open_table
-from ids.spark.expressions import compiled
-from ids.spark.location import source_schema
-from ids.spark.preflight import schema_at
-from ids.spark.script import opened, run_script
+from ids.spark import run_script
+from ids.spark.condition_sql import compiled
+from ids.spark.spark_run import opened
+from ids.spark.table_location import schema_at, source_schema
 from tests.spark.parity import plain
 
 CONDITIONS = """

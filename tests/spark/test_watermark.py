@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import ids
 from ids.errors import DataError, ScriptError
-from ids.spark.failures import translated
-from ids.spark.streaming import start
+from ids.spark import start, translated
 from tests.spark.streams import UTC, arrive
 from tests.spark.tables import events, same
 from tests.spark.test_chained import drained, narrow, ordered_files

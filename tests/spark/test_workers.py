@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.errors import SetupError
-from ids.spark import mapping
+from ids.spark import arrow_map as mapping
 from ids.spark.failures import translate
 from ids.spark.java import ensure_java
 from tests.spark.cluster import JAVA_OPTIONS, LIGHT
@@ -83,7 +83,7 @@ def test_a_session_of_an_environment_that_is_not_activated_runs_our_functions_or
 def test_another_version_of_ids_in_the_workers_is_refused_by_both_names(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mapping, "_local_context", lambda _: None)
+    monkeypatch.setattr(mapping, "local_context", lambda _: None)
     monkeypatch.setattr(mapping, "_PACKAGE", "pyspark")
     monkeypatch.setattr(mapping, "_CHECKED", set())
     mapping.check_workers(spark)

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ids.kernels.sampling import mix
-from ids.model.sampling import Sampling, extremes_of
-from ids.model.table import ColumnData, Kind, Table
-from ids.model.window import CountWindow, TimeWindow
-from ids.state.sample import Drawing, WindowSample
+from ids.kernels import mix
+from ids.model import ColumnData, CountWindow, Kind, Sampling, Table, TimeWindow, extremes_of
+from ids.predicates import Measure
+from ids.state import Drawing, WindowSample
 
 __all__ = ["KINDS", "Row", "Stream", "chi_square", "expected", "limit", "numbers", "subsets"]
 
@@ -95,12 +94,13 @@ class Stream:
         codes = self.sample.strata_of(given)
         self._codes.update(zip([row.sequence for row in rows], codes.tolist(), strict=True))
         plays = np.array([row.plays for row in rows], np.bool_)
-        self.sample.enter(
+        values = np.array([row.y for row in rows], np.float64)
+        self.sample.insert(
             given,
-            [np.array([row.y for row in rows], np.float64)],
-            [None if plays.all() else plays],
+            [Measure(values, None if plays.all() else plays, 0.0)],
             np.array([row.time for row in rows], np.int64),
             np.array([row.sequence for row in rows], np.int64),
+            codes,
         )
         self.inside = sorted(self.inside + rows)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ids.errors import CheckpointError
-from ids.state import checkpoint
-from ids.state.checkpoint import VERSION, load, save
+from ids.state import checkpoint, load, save
+from ids.state.checkpoint import VERSION
 
 FACTS = {"window": ["count", 7], "names": ["äöü", "x"], "newest": None}
 ARRAYS: dict[str, np.ndarray] = {

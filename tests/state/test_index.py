@@ -12,27 +12,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ids.errors import UnknownNameError
-from ids.kernels.blocks import build_block
-from ids.model.expression import (
+from ids.kernels import build_block
+from ids.model import (
     And,
     Arithmetic,
     Call,
     Column,
+    ColumnData,
     Comparison,
     Expression,
     In,
     IsNull,
     IsTrue,
+    Kind,
     Like,
     Literal,
     Not,
     Or,
+    Table,
 )
-from ids.model.table import ColumnData, Kind, Table
-from ids.predicates.truth import truth
-from ids.state import retained as retained_module
-from ids.state.index import Index
-from ids.state.retained import TIME, Retained
+from ids.predicates import truth
+from ids.state import Index, Retained
+from ids.state import retained_rows as retained_module
 from tests.predicates import strategies as some
 
 SCHEMA = {name: some.KINDS[of] for name, of in some.COLUMNS.items()}
@@ -87,24 +88,20 @@ class Window:
         times = np.sort(self.rng.integers(0, 10, table.rows)) + self.clock - late
         self.clock += 10
         tags = np.zeros(table.rows, np.uint32)
-        block = self.retained.block(table, tags, [], [], times)
-        rows = self.retained.rows
-        if len(rows) and table.rows:
-            self.index.unsettle(int(np.searchsorted(rows[TIME], times.min(), side="right")))
-            rows.merge(block, TIME)
-        else:
-            rows.append(block)
+        block = self.retained.block(table, tags, times=times)
+        self.index.forget_from(self.retained.insert(block))
 
     def expire(self, count: int) -> None:
-        self.retained.rows.drop_front(min(count, len(self.retained)))
+        self.retained.expire(min(count, len(self.retained)))
         self.retained.forget()
 
     def delete(self, share: float) -> None:
         if len(self.retained):
-            keep = self.rng.random(len(self.retained)) >= share
-            self.retained.rows.keep(keep)
+            places = np.flatnonzero(self.rng.random(len(self.retained)) < share)
+            first = int(places[0]) if len(places) else len(self.retained)
+            self.retained.delete(places, ordered=True)
             self.retained.forget()
-            self.index.unsettle(int(np.argmin(keep)) if not keep.all() else len(keep))
+            self.index.forget_from(first)
 
     def check(self, condition: Expression) -> None:
         access = self.index.access(condition, self.retained)
@@ -180,7 +177,7 @@ def filled(table: Table, kinds: dict[str, Kind]) -> Retained:
 
 def put(retained: Retained, table: Table) -> None:
     tags = np.zeros(table.rows, np.uint32)
-    retained.rows.append(retained.block(table, tags, [], [], None))
+    retained.insert(retained.block(table, tags))
 
 
 X = Column("x")
@@ -219,7 +216,7 @@ def test_sets_of_several_columns_meet_and_unite(sizes: tuple[int, ...]) -> None:
         cells = {n: (rng.integers(0, 6, 40), rng.random(40) < 0.9) for n in names}
         columns = {n: ColumnData(Kind.NUMBER, *cell) for n, cell in cells.items()}
         put(retained, Table(columns, 40))
-        retained.rows.drop_front(max(0, len(retained) - 300))
+        retained.expire(max(0, len(retained) - 300))
         condition = tree(rng, names, 3)
         if index.prepare(condition) is not None:
             places = where(index, condition, retained)
@@ -277,7 +274,7 @@ def test_a_large_window_costs_few_bytes_a_row() -> None:
     index = Index(["x", "y"], kinds)
     for _ in range(40):
         put(retained, table.take(slice(0, 10_000)))
-        retained.rows.drop_front(10_000)
+        retained.expire(10_000)
         index.follow(retained)
     assert index.nbytes <= 2 * 4 * 300_000
     both = And((Comparison("<", Column("y"), Literal(-3.0)), Comparison(">", X, Literal(200))))
@@ -291,7 +288,7 @@ def test_rows_of_the_first_block_that_have_expired_do_not_mislead() -> None:
     index = Index(["x"], KIND, (64, 512))
     for gone in range(61, 1_900, 61):
         index.follow(retained)
-        retained.rows.drop_front(61)
+        retained.expire(61)
         for constant in (-1.0, -0.1, 0.0, 0.5, 2.0):
             for op in ("<", ">="):
                 condition = Comparison(op, X, Literal(constant))
@@ -330,7 +327,7 @@ def test_words_that_get_new_codes_are_indexed_anew(monkeypatch: pytest.MonkeyPat
     index = Index(["s"], kinds, (8, 64))
     last = Comparison("=", S, Literal("w99"))
     assert where(index, last, retained) == [99]
-    retained.rows.drop_front(80)
+    retained.expire(80)
     retained.forget()
     assert where(index, last, retained) == [19]
     assert where(index, Like(S, "w9%"), retained) == list(range(10, 20))
@@ -345,9 +342,9 @@ def test_a_word_that_comes_later_is_found() -> None:
     index = Index(["s"], kinds, (1,))
     prepared = index.prepare(Comparison("=", S, Literal("US")))
     assert prepared is not None
-    assert prepared.find(retained).places(retained).tolist() == []
+    assert prepared.find(retained).places().tolist() == []
     put(retained, other)
-    assert prepared.find(retained).places(retained).tolist() == [1]
+    assert prepared.find(retained).places().tolist() == [1]
 
 
 def test_an_empty_window_has_no_candidates() -> None:

@@ -7,13 +7,9 @@ import numpy.typing as npt
 import pytest
 
 from ids.language import parse_predicate
-from ids.model.expression import Expression
-from ids.model.scale import Scale
-from ids.model.table import ColumnData, Kind, Table
-from ids.predicates.binding import bind_predicate
-from ids.state.enumerated import Enumerated
-from ids.state.refined import Refined
-from ids.state.summaries import Summaries
+from ids.model import ColumnData, Expression, Kind, Scale, Table
+from ids.predicates import bind_predicate
+from ids.state import Enumerated, Refined, Summaries
 
 KINDS = {"k": Kind.NUMBER}
 EVERYONE = np.zeros(0, np.bool_)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ids.errors import StateError
-from ids.model.table import Kind, Table
+from ids.model import Kind, Table
 from ids.source import open_table
-from ids.state.retained import Retained
+from ids.state import Retained
 
 KINDS = {"x": Kind.NUMBER, "region": Kind.TEXT}
 
@@ -29,15 +29,12 @@ def table(x: Sequence[Any], region: Sequence[str | None]) -> Table:
 
 def put(retained: Retained, rows: Table) -> None:
     tags = np.zeros(rows.rows, np.uint32)
-    retained.rows.append(retained.block(rows, tags, [], [], None))
+    retained.insert(retained.block(rows, tags))
 
 
 def found(retained: Retained, rows: Table) -> list[int]:
     """Where rows stand; -1 where they do not."""
-    places = np.full(rows.rows, -1, np.int64)
-    typed, held = retained.typed(rows)
-    places[held] = retained.find(typed.take(held), np.arange(len(retained)))
-    return places.tolist()
+    return [int(place) for place in retained.locate(rows)]
 
 
 def texts(retained: Retained) -> list[str | None]:
@@ -77,7 +74,6 @@ def test_rows_are_found_once_each_oldest_first() -> None:
     assert find([2.0, 2.0], ["nowhere", "US"]) == [-1, 1]
     assert find([], []) == []
     assert find([0.0], ["EU"]) == [-1]
-    assert retained.find(table([1.0], ["EU"]), np.array([2, 4])).tolist() == [2]
 
 
 def test_looking_for_a_row_leaves_nothing_behind() -> None:
@@ -130,7 +126,7 @@ def test_words_that_left_are_forgotten() -> None:
         words: list[str | None] = [f"request {start + i}" for i in range(100)]
         put(retained, table([1.0] * 100, words))
         if len(retained) > 300:
-            retained.rows.drop_front(100)
+            retained.expire(100)
             retained.forget()
     assert texts(retained) == [f"request {i}" for i in range(20_000 - 300, 20_000)]
     assert len(retained.dictionaries()["region"]) <= 1024 + 2 * 400 + 100

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ids.errors import ScriptError, StateError, UnknownNameError
-from ids.model.sampling import Sampling
-from ids.model.table import ColumnData, Kind, Table
-from ids.model.window import CountWindow, TimeWindow
-from ids.state.sample import WindowSample, candidates
-from ids.state.sample.chained import Chains
+from ids.model import ColumnData, CountWindow, Kind, Sampling, Table, TimeWindow
+from ids.predicates import Measure
+from ids.state import WindowSample
+from ids.state import window_sample as candidates
+from ids.state.window_sample import Chains
 from tests.state.samples import KINDS, Stream, chi_square, expected, limit, numbers, subsets
 
 TRIALS = 1000
@@ -28,7 +28,7 @@ TRIALS = 1000
 def swept_often(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small streams see what large ones do: sweeps, large batches, rows moved to the front."""
     if "bytes" not in request.node.name:
-        monkeypatch.setattr(candidates, "_FEW", 6)
+        monkeypatch.setattr(candidates, "_FEW_ROWS", 6)
 
 
 batches = st.lists(
@@ -127,7 +127,7 @@ def test_a_restored_sample_goes_on_as_if_nothing_had_happened(
                 facts = json.loads(json.dumps(one.sample.facts()))
                 arrays = {name: array.copy() for name, array in one.sample.arrays().items()}
                 one.sample = WindowSample(KINDS, 1, sampling, window)
-                one.sample.adopt(facts, arrays)
+                one.sample.restore(facts, arrays)
             if number >= cut:
                 found, wanted = one.sample.drawn(1), other.sample.drawn(1)
                 assert numbers(found) == numbers(wanted)
@@ -165,7 +165,7 @@ class Unforgetting(WindowSample):
 
     def expire(self, oldest: tuple[int, int] | None, left: Any) -> None:
         self._drawn.clear()
-        self._strata.leave(left)
+        self._strata.expire(left)
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -211,9 +211,9 @@ def test_with_replacement_every_pair_of_rows_is_as_likely(window: CountWindow | 
 def test_a_chain_is_uniform_while_the_window_fills_and_after(rows: int) -> None:
     chains = Chains(copies=20_000, window=6, seed=5)
     for _ in range(rows):
-        chains.arrive(1)
+        chains.arrive(np.arange(1))
     inside = min(rows, 6)
-    counts = np.bincount(chains.heads() - (rows - inside + 1), minlength=inside)
+    counts = np.bincount(chains.first() - (rows - inside + 1), minlength=inside)
     assert len(counts) == inside
     assert chi_square(counts, 20_000, inside) < limit(max(1, inside - 1))
 
@@ -226,20 +226,20 @@ def test_the_rows_of_chains_are_kept_as_long_as_they_are_needed(
     chains = Chains(copies=30, window=60, seed=3)
     for rows in [1, 1, 3, 7, 40, 1, 2, 1, 1, 5, 1, 1, 1, 12] * 6:
         stream.feed([0] * rows)
-        chains.arrive(rows)
-        assert numbers(stream.sample.drawn(1)) == (chains.heads() - 1).tolist()
+        chains.arrive(np.arange(rows))
+        assert numbers(stream.sample.drawn(1)) == (chains.first() - 1).tolist()
 
 
 def test_restored_chains_know_how_far_the_window_is_filled() -> None:
     one = Chains(50, 9, seed=1)
-    one.arrive(40)
+    one.arrive(np.arange(40))
     one.begin()
-    one.arrive(3)
+    one.arrive(np.arange(3))
     other = Chains(50, 9, seed=1)
-    other.adopt(json.loads(json.dumps(one.facts())), one.arrays())
-    one.arrive(4)
-    other.arrive(4)
-    assert one.heads().tolist() == other.heads().tolist()
+    other.restore(json.loads(json.dumps(one.facts())), one.arrays())
+    one.arrive(np.arange(4))
+    other.arrive(np.arange(4))
+    assert one.first().tolist() == other.first().tolist()
 
 
 # A count window of 8 over a stream whose share of stratum 0 changes: 5 of its rows are inside.
@@ -292,8 +292,8 @@ def guessed(window: int) -> Callable[[int], list[int]]:
 
     def draw(seed: int) -> list[int]:
         chains = Chains(1, window, seed)
-        chains.arrive(len(own))
-        head = own[int(chains.heads()[0]) - 1]
+        chains.arrive(np.arange(len(own)))
+        head = own[int(chains.first()[0]) - 1]
         return [head] if head >= len(SHARES) - 8 else []
 
     return draw
@@ -397,7 +397,7 @@ def test_a_cleared_sample_takes_the_rows_inside_again() -> None:
     assert numbers(stream.sample.drawn(1)) == before
 
 
-def test_strata_of_numbers_null_and_nan_are_told_apart() -> None:
+def test_strata_of_arrivednull_and_nan_are_told_apart() -> None:
     kinds = {"x": Kind.NUMBER, "b": Kind.BOOLEAN}
     sample = WindowSample(kinds, 0, Sampling(size=2, strata=("x", "b")), CountWindow(100))
     x = np.array([1.0, np.nan, -0.0, 0.0, 1.0, np.nan, 1.0])
@@ -425,7 +425,7 @@ def test_strata_that_are_gone_are_forgotten() -> None:
     for start in range(0, 20_000, 100):
         rows = Table({"x": ColumnData(Kind.NUMBER, np.arange(start, start + 100))}, 100)
         codes = sample.strata_of(rows)
-        sample.enter(rows, [], [], None, np.arange(start, start + 100))
+        sample.insert(rows, [], None, np.arange(start, start + 100), codes)
         sample.expire((0, start), inside)
         inside = codes
         drawing = sample.drawn(0)
@@ -443,7 +443,8 @@ def test_bytes_grow_as_r_log_n_over_r(size: int, window: int) -> None:
     for start in range(0, 3 * window, batch):
         x = rng.lognormal(2.0, 1.0, batch)
         rows = Table({"x": ColumnData(Kind.NUMBER, x)}, batch)
-        sample.enter(rows, [x], [None], None, np.arange(start, start + batch))
+        arrived, codes = np.arange(start, start + batch), np.zeros(batch, np.int32)
+        sample.insert(rows, [Measure(x, None, 0.0)], None, arrived, codes)
         gone = max(0, start + batch - window) - max(0, start - window)
         sample.expire((0, max(0, start + batch - window)), np.zeros(gone, np.int32))
         most = max(most, sample.nbytes)

@@ -9,19 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ids.kernels.scatter import apply_signed
-from ids.model.scale import DIGIT_BITS, Scale
-from ids.state.scaling import (
-    cut_column,
-    decode,
-    fit,
-    grid,
-    lowest_bit,
-    rescale,
-    uncut,
-    widen,
-    within,
-)
+from ids.kernels import apply_signed
+from ids.model import DIGIT_BITS, Scale
+from ids.state import decode, fit, grid, lowest_bit, uncut, widen, within
+from ids.state.rescale import cut_column, rescale
 
 EVERYONE = np.zeros(0, np.bool_)
 plain = st.one_of(

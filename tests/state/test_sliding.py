@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ids.state.sliding import Sliding
+from ids.state.retained_rows import Sliding
 
 steps = st.lists(
     st.one_of(
@@ -42,12 +42,12 @@ def test_rows_come_and_go_as_in_a_list(
             gone = min(count, len(model))
             sliding.drop_front(gone)
             del model[:gone]
-        elif sliding.names:
+        elif sliding.columns():
             mask = rng.random(len(model)) < 0.6
             sliding.keep(mask)
             model = [row for row, kept in zip(model, mask, strict=True) if kept]
         model.sort(key=lambda row: row[0])
-        if sliding.names:
+        if sliding.columns():
             order = np.argsort(sliding["time"], kind="stable")
             assert [tuple(row) for row in sliding["row"][order].tolist()] == model
         assert len(sliding) == len(model)

@@ -11,11 +11,8 @@ import numpy.typing as npt
 
 from ids import Engine
 from ids.engine.core import Core
-from ids.model.rendering import quoted
-from ids.model.scale import DIGIT_BITS
-from ids.state.refined import Refined
-from ids.state.scaling import grid
-from ids.state.summaries import Summaries
+from ids.model import DIGIT_BITS, quoted
+from ids.state import Refined, Summaries, grid
 from tests.oracles.recount import Recount, recount
 from tests.streams.model import GAMES, Model, Row, attributed, close
 

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from ids.errors import StateError
 from ids.language import parse_predicate
-from ids.model.expression import Expression
-from ids.model.table import Kind
-from ids.predicates.binding import bind_predicate
+from ids.model import Expression, Kind
+from ids.predicates import bind_predicate
 from tests.oracles import shapley
 from tests.oracles.three_valued import evaluate
 

@@ -9,12 +9,11 @@ import numpy.typing as npt
 import pytest
 
 import ids
-from ids.engine.answering import answer, worth
 from ids.games import find
-from ids.kernels.scatter import slide
-from ids.model.table import ColumnData, Kind, Table
-from ids.state.scaling import cut_column, decode, fit, grid, lowest_bit
-from ids.state.summaries import Summaries
+from ids.kernels.slide import slide
+from ids.model import ColumnData, Kind, Table
+from ids.state import Summaries, answer, decode, fit, grid, lowest_bit, worth
+from ids.state.rescale import cut_column
 from tests.oracles import shapley
 from tests.streams.exact import GAMES, Whole, wholes
 

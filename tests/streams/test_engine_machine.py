@@ -294,12 +294,12 @@ class SummariesMachine(ChangelogMachine):
         return [*atom, row]
 
 
-house = settings(max_examples=30, stateful_step_count=25)
+fewer = settings(max_examples=30, stateful_step_count=25)
 TestCountWindow = CountMachine.TestCase
-TestCountWindow.settings = house
+TestCountWindow.settings = fewer
 TestTimeWindow = TimeMachine.TestCase
-TestTimeWindow.settings = house
+TestTimeWindow.settings = fewer
 TestChangelog = ChangelogMachine.TestCase
-TestChangelog.settings = house
+TestChangelog.settings = fewer
 TestSummariesOnly = SummariesMachine.TestCase
-TestSummariesOnly.settings = house
+TestSummariesOnly.settings = fewer

@@ -9,13 +9,10 @@ import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from ids.cli.ask import ask
-from ids.cli.demo import demo
-from ids.cli.explain import explain
-from ids.cli.run import run
-from ids.cli.status import status
-
-__all__ = ["app", "invoke"]
+from ids.cli.ask_command import ask
+from ids.cli.demo_command import demo
+from ids.cli.run_command import explain, run
+from ids.cli.status_command import status
 
 app = typer.Typer(
     name="ids",

@@ -1,72 +1,15 @@
-"""What the verbs have in common on their command line: the script and its tables."""
+"""Options that several commands have, and what a command is given by all of its own."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Iterable
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
 import typer
 
-from ids.errors import SetupError, SourceError, closest
+from ids.errors import ScriptError, SetupError
 
-__all__ = [
-    "BadRowsOption",
-    "ConfOption",
-    "DebugOption",
-    "MasterOption",
-    "NullOption",
-    "OptionError",
-    "SchemaOption",
-    "ScriptArgument",
-    "TableOption",
-    "check_master",
-    "read_pairs",
-    "read_schemas",
-    "read_script",
-    "read_tables",
-]
-
-ScriptArgument = Annotated[
-    str, typer.Argument(metavar="QUERY.sql", help="The script, or - to read it from stdin.")
-]
-TableOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--table",
-        metavar="NAME=PATH",
-        help="A table of the script: a .parquet, .csv or .jsonl file or a directory of them, here "
-        "or on any file system of Spark's (s3a://BUCKET/IN), a table of its catalog (DB.NAME), or "
-        "kafka://HOST:PORT/TOPIC. May be given several times.",
-    ),
-]
-SchemaOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--schema",
-        metavar="[NAME=]COLUMNS",
-        help="Types of columns: 'event_time EPOCH_MILLIS, latency DOUBLE', or "
-        "events='event_time TIMESTAMP' where there are several tables. Those of a Kafka topic of "
-        "JSON objects must all be given.",
-    ),
-]
-NullOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--null",
-        metavar="TEXT",
-        help="A text that means NULL in CSV and JSON Lines files, such as NA. May be repeated.",
-    ),
-]
-BadRowsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--bad-rows",
-        metavar="DIR",
-        help="Set rows aside here that no aggregate can take, and go on without them.",
-    ),
-]
 MasterOption = Annotated[
     str | None,
     typer.Option("--master", metavar="URL", help="Any Spark master; local[*] by default."),
@@ -76,6 +19,23 @@ ConfOption = Annotated[
     typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting. May be repeated."),
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="table, csv, jsonl or parquet, where the name of OUT does not say it: for -, pipes "
+        "and directories. By default a table on a terminal, CSV in a pipe, Parquet in a directory.",
+    ),
+]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--seed",
+        metavar="NUMBER",
+        help="Which rows APPROXIMATE samples: the same number, the same rows. 0 by default.",
+    ),
+]
 
 
 class OptionError(typer.BadParameter):
@@ -90,33 +50,12 @@ class OptionError(typer.BadParameter):
 
 def check_master(master: str | None) -> None:
     """Refuse a master that Spark could not read."""
-    from ids.spark.master import check_master
+    from ids.spark import check_master
 
     try:
         check_master(master or "local[*]")
     except SetupError as error:
         raise OptionError("--master", str(error)) from error
-
-
-def read_script(query: str) -> str:
-    """The text of the script."""
-    try:
-        if query == "-":
-            return sys.stdin.read()
-        return Path(query).expanduser().read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SourceError(f"cannot read {query}: it is not UTF-8 text") from error
-    except FileNotFoundError as error:
-        raise SourceError(_missing(Path(query))) from error
-    except OSError as error:
-        raise SourceError(f"cannot read {query}: {error.strerror}") from error
-
-
-def _missing(path: Path) -> str:
-    near = None
-    if path.parent.is_dir():
-        near = closest(path.name, [entry.name for entry in path.parent.glob("*.sql")])
-    return f"no such script: {path}" + (f"; {near}" if near else "")
 
 
 def read_pairs(options: Iterable[str] | None, flag: str, form: str = "NAME=PATH") -> dict[str, str]:
@@ -132,17 +71,56 @@ def read_pairs(options: Iterable[str] | None, flag: str, form: str = "NAME=PATH"
     return pairs
 
 
-def read_tables(options: Iterable[str] | None) -> dict[str, str]:
-    """The places of the tables, by name."""
-    return read_pairs(options, "--table")
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a command is given beside its script."""
+
+    tables: dict[str, str]
+    schemas: dict[str, str] = field(default_factory=dict)
+    nulls: tuple[str, ...] = ()
+    conf: dict[str, str] = field(default_factory=dict)
+    master: str | None = None
+    output: str | None = None
+    bad_rows: str | None = None
+    seed: int = 0
+    debug: bool = False
 
 
-def read_schemas(options: Iterable[str] | None, tables: Collection[str]) -> dict[str, str]:
-    """The declared columns, by table; the only table need not be named."""
-    only = next(iter(tables)) if len(tables) == 1 else None
-    named = [f"{only}={each}" if only and "=" not in each else each for each in options or ()]
-    schemas = read_pairs(named, "--schema", "NAME=COLUMNS")
-    for name in schemas:
-        if name not in tables:
-            raise OptionError("--schema", f"no --table is called {name!r}")
-    return schemas
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """What only a stream is given."""
+
+    checkpoint: str | None
+    lateness: str | None
+    max_ahead: str | None
+    trigger: str | None
+    once: bool
+    retain: bool
+
+    def flags(self) -> dict[str, object]:
+        """The options by their names on the command line."""
+        return {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items()}
+
+    @property
+    def cap(self) -> str | None:
+        """By how much a row may be ahead of the others; None: by any."""
+        return None if str(self.max_ahead).lower() == "none" else self.max_ahead
+
+    def checked(self) -> str:
+        """The checkpoint, once every option is known to be right."""
+        from ids.model import microseconds
+        from ids.spark import ahead_cap
+
+        if self.checkpoint is None:
+            raise OptionError("--checkpoint", "a stream needs one, to remember how far it came")
+        for flag, read, text in (
+            ("--lateness", microseconds, self.lateness),
+            ("--trigger", microseconds, self.trigger),
+            ("--max-ahead", ahead_cap, self.cap),
+        ):
+            try:
+                if text is not None:
+                    read(text)
+            except ScriptError as error:
+                raise OptionError(flag, str(error)) from error
+        return self.checkpoint

@@ -8,19 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from io import TextIOWrapper
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Protocol, TypeVar
 
 from rich.console import Console
 
 from ids.cli.arguments import OptionError
-from ids.cli.reporting import note
-from ids.cli.terminal import is_terminal
-from ids.model.query import Explain, Select, Show, Statement
-from ids.sink.files import faults_named
-from ids.sink.target import Format, Target, is_device, is_directory, parts, resolve
-from ids.sink.writing import opened
-
-__all__ = ["Delivery", "deliver", "delivery", "lines_of", "on_stdout", "printed"]
+from ids.cli.terminal import is_terminal, note
+from ids.model import Explain, Select, Show, Statement
+from ids.sink import Format, Target, faults_named, is_device, is_directory, opened, parts, resolve
 
 STDOUT = "-"
 TABLE = "table"
@@ -28,9 +23,18 @@ TABLE = "table"
 _SHOWN = 20  # emits of a SELECT, on a terminal
 _FORMATS = {format_.name.lower(): format_ for format_ in Format}
 
-R = TypeVar("R")
 
-Writing = Callable[[Sequence[Target]], AbstractContextManager[Callable[[R, Target], int]]]
+class Outcome(Protocol):
+    """A result of a script, in process or on Spark."""
+
+    @property
+    def bad_rows(self) -> int: ...
+
+
+R = TypeVar("R", bound=Outcome)
+
+# What writes results to places while it is open; all that is written appears when it ends well.
+Writer = Callable[[Sequence[Target]], AbstractContextManager[Callable[[R, Target], int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +52,40 @@ class Delivery:
     shown: str = STDOUT
     last: int | None = None
 
+    @classmethod
+    def of(
+        cls, output: str | None, format_: str | None, statements: Sequence[Statement]
+    ) -> Delivery:
+        """What ``--output`` and ``--format`` mean for a script; refuses what cannot be.
 
-def delivery(output: str | None, format_: str | None, statements: Sequence[Statement]) -> Delivery:
-    """What ``--output`` and ``--format`` mean for a script; refuses what cannot be, before it runs.
-
-    Of a script without a SELECT, what the last SHOW or EXPLAIN shows is written.
-    """
-    giving = [s for s in statements if isinstance(s, Select | Show | Explain)]
-    if not giving:
-        return Delivery()  # a mistake in what it registers is told first
-    selects = {number: s.table for number, s in enumerate(giving) if isinstance(s, Select)}
-    wanted = list(selects) or [len(giving) - 1]
-    place = output or STDOUT
-    stdout = on_stdout(format_) if place == STDOUT else None
-    if format_ == TABLE or (place == STDOUT and stdout is None):
-        if place != STDOUT and not is_device(place):
-            raise OptionError("--format", "a table is for the terminal; use csv, jsonl or parquet")
-        return Delivery(shown=place, last=_SHOWN if is_terminal() else None)
-    if len(wanted) > 1 and not is_directory(place):
-        held, more = ("standard output", ", or --format table") if stdout else (place, "")
-        raise OptionError(
-            "--output",
-            f"the script has {len(wanted)} SELECTs, and {held} holds one; give a directory (out/), "
-            f"which gets a file for each{more}",
-        )
-    if place.startswith("kafka://"):
-        _refuse_format(format_, "a topic gets JSON")
-        return Delivery(topic=place)
-    if len(wanted) > 1:
-        places = parts(place, _names(list(selects.values())), _format_named(format_))
-        return Delivery(dict(zip(wanted, places, strict=True)))
-    return Delivery({wanted[0]: stdout or resolve(place, _format_named(format_))})
+        Of a script without a SELECT, what the last SHOW or EXPLAIN shows is written.
+        """
+        giving = [s for s in statements if isinstance(s, Select | Show | Explain)]
+        if not giving:
+            return cls()  # a mistake in what it registers is told first
+        selects = {number: s.table for number, s in enumerate(giving) if isinstance(s, Select)}
+        wanted = list(selects) or [len(giving) - 1]
+        place = output or STDOUT
+        stdout = on_stdout(format_) if place == STDOUT else None
+        if format_ == TABLE or (place == STDOUT and stdout is None):
+            if place != STDOUT and not is_device(place):
+                fact = "a table is for the terminal; use csv, jsonl or parquet"
+                raise OptionError("--format", fact)
+            return cls(shown=place, last=_SHOWN if is_terminal() else None)
+        if len(wanted) > 1 and not is_directory(place):
+            held, more = ("standard output", ", or --format table") if stdout else (place, "")
+            raise OptionError(
+                "--output",
+                f"the script has {len(wanted)} SELECTs, and {held} holds one; give a directory "
+                f"(out/), which gets a file for each{more}",
+            )
+        if place.startswith("kafka://"):
+            _refuse_format(format_, "a topic gets JSON")
+            return cls(topic=place)
+        if len(wanted) > 1:
+            places = parts(place, _names(list(selects.values())), _format_named(format_))
+            return cls(dict(zip(wanted, places, strict=True)))
+        return cls({wanted[0]: stdout or resolve(place, _format_named(format_))})
 
 
 def on_stdout(format_: str | None) -> Target | None:
@@ -143,12 +150,9 @@ def deliver(
     results: Iterable[R],
     to: Delivery,
     show: Callable[[R, Console], None],
-    writing: Writing[R],
+    writer: Writer[R],
 ) -> None:
-    """Show every result as it comes, or write those that have a place.
-
-    ``writing`` gives what writes a result, while all that is written appears when it ends well.
-    """
+    """Show every result as it comes, or write those that have a place."""
     if not to.places:
         nothing = True
         with _console(to.shown) as console:
@@ -156,13 +160,11 @@ def deliver(
                 show(result, console)
                 nothing = False
         if nothing:
-            from ids.plan import (
-                nothing_asked,  # here, so that --help need not wait for the compiler
-            )
+            from ids.plan import nothing_asked  # which brings in the compiler
 
             raise nothing_asked()
         return
-    with writing(list(to.places.values())) as write:
+    with writer(list(to.places.values())) as write:
         for number, result in enumerate(results):
             place = to.places.get(number)
             if place is None:
@@ -171,6 +173,15 @@ def deliver(
                 rows = write(result, place)
             if not place.device and sys.stderr.isatty():
                 note(f"wrote {rows:,} rows to {place.place}")
+
+
+def noted(results: Iterable[R], place: str | None) -> Iterator[R]:
+    """The results, with a note of the bad rows of each, which were set aside at ``place``."""
+    for result in results:
+        if result.bad_rows:
+            rows = "row" if result.bad_rows == 1 else "rows"
+            note(f"{result.bad_rows:,} bad {rows} set aside in {place}")
+        yield result
 
 
 @contextmanager

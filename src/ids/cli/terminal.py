@@ -1,22 +1,36 @@
-"""Results on a terminal: tables whose numbers can be compared, and a bar while work is long."""
+"""What a person sees: results as tables, a stream on the screen, progress, notes and errors.
+
+pyarrow is imported where a table is shown, so that ``--help`` and wrong options need not wait.
+"""
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from textwrap import indent
 from threading import Lock, Timer
+from typing import TYPE_CHECKING, BinaryIO, Self
 
-import numpy as np
-import pyarrow as pa
-from pyarrow import types
+import typer
 from rich import box
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Bar", "cells", "emit_table", "is_terminal", "print_lines", "printable"]
+from ids.errors import IdsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ids.sink import Format
+    from ids.spark import Running, StreamProgress
 
 _NULL = "NULL"
 _GAP = 3
@@ -36,23 +50,35 @@ def print_lines(lines: Iterable[str], console: Console) -> None:
     console.print()
 
 
+def show_result(
+    table: pa.Table, console: Console, last: int | None = None, total: int | None = None
+) -> None:
+    """A result and an empty line: emits as a table, a plan as its text."""
+    if table.column_names == ["plan"]:
+        print_lines(table["plan"].to_pylist(), console)
+    else:
+        console.print(emit_table(table, console.width, last, total))
+        console.print()
+
+
 def emit_table(
-    table: pa.Table, width: int, last: int | None = 20, drawn: int | None = None
+    table: pa.Table, width: int, last: int | None = None, total: int | None = None
 ) -> RenderableType:
     """The last emits as a table; columns that do not fit go below, behind the same keys.
 
-    Only the first ``drawn`` of them are filled in, where the whole table would have them.
+    ``total`` is how many emits there are, where ``table`` has only the last ones of them.
     """
+    total = table.num_rows if total is None else total
     shown = table if last is None else table.slice(max(0, table.num_rows - last))
     names = shown.column_names
     keys = names.index("emit_at") + 1 if "emit_at" in names else 0
     columns = [_Column(names[i], shown.column(i), i < keys) for i in range(len(names))]
     blocks: list[RenderableType] = []
     for block in _blocks(columns, width):
-        blocks += ["", _block(block, drawn)] if blocks else [_block(block, drawn)]
-    if shown.num_rows < table.num_rows:
-        blocks.append(Text(f"the last {shown.num_rows} of {table.num_rows:,} emits", style="dim"))
-    elif table.num_rows == 0:
+        blocks += ["", _block(block)] if blocks else [_block(block)]
+    if shown.num_rows < total:
+        blocks.append(Text(f"the last {shown.num_rows} of {total:,} emits", style="dim"))
+    elif total == 0:
         blocks.append(Text("no emits", style="dim"))
     return Group(*blocks)
 
@@ -61,10 +87,12 @@ class _Column:
     """A column's cells, and the room they need with the gap before the next column."""
 
     def __init__(self, name: str, values: pa.ChunkedArray, key: bool) -> None:
+        from pyarrow import types
+
         self.cells = cells(values)
         self.header = _folded(printable(name, keep="\n"), max(map(len, self.cells), default=0))
         self.key = key
-        self.right = _is_number(values.type)
+        self.right = types.is_floating(values.type) or types.is_integer(values.type)
         lines = [*self.header.split("\n"), *self.cells]
         self.width = max(map(len, lines)) + _GAP
 
@@ -95,7 +123,7 @@ def _blocks(columns: list[_Column], width: int) -> Iterator[list[_Column]]:
     yield block
 
 
-def _block(columns: list[_Column], drawn: int | None) -> Table:
+def _block(columns: list[_Column]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(
@@ -106,27 +134,20 @@ def _block(columns: list[_Column], drawn: int | None) -> Table:
             no_wrap=True,
             min_width=column.width - _GAP,
         )
-    for row in zip(*(column.cells[:drawn] for column in columns), strict=True):
+    for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*(Text(cell, "dim" if cell == _NULL else "") for cell in row))
     return table
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    return bool(
-        types.is_string(type_) or types.is_large_string(type_) or types.is_dictionary(type_)
-    )
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    return bool(types.is_floating(type_) or types.is_integer(type_))
 
 
 def cells(values: pa.ChunkedArray) -> list[str]:
     """Each value as text; the numbers of a column have the same decimals.
 
-    >>> cells(pa.chunked_array([[1234.5, None, -0.2]]))
+    >>> import pyarrow
+    >>> cells(pyarrow.chunked_array([[1234.5, None, -0.2]]))
     ['1,234.5', 'NULL', '-0.2']
     """
+    from pyarrow import types
+
     if types.is_timestamp(values.type):
         return _instants(values)
     python = values.to_pylist()
@@ -140,24 +161,27 @@ def cells(values: pa.ChunkedArray) -> list[str]:
 
 
 def _speller(sizes: list[float]) -> Callable[[float], str]:
-    largest = max((size for size in sizes if np.isfinite(size)), default=0.0)
+    largest = max((size for size in sizes if math.isfinite(size)), default=0.0)
     if largest != 0 and not 1e-4 <= largest < 1e12:
         return f"{{:.{_DIGITS - 1}e}}".format
-    magnitude = int(np.floor(np.log10(largest))) if largest else 0
+    magnitude = math.floor(math.log10(largest)) if largest else 0
     return f"{{:,.{min(max(_DIGITS - 1 - magnitude, 0), 6)}f}}".format
 
 
 def _instants(values: pa.ChunkedArray) -> list[str]:
     """In UTC, as exact as the most exact of them."""
+    import numpy as np
+    import pyarrow as pa
+
     micros = values.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_pylist()
     known = [value for value in micros if value is not None]
     whole = [u for u, size in (("s", 10**6), ("ms", 10**3)) if all(v % size == 0 for v in known)]
     unit = whole[0] if whole else "us"
-    return [_NULL if value is None else _instant(value, unit) for value in micros]
 
+    def spell(value: int) -> str:
+        return str(np.datetime64(value, "us").astype(f"M8[{unit}]")).replace("T", " ")
 
-def _instant(micros: int, unit: str) -> str:
-    return str(np.datetime64(micros, "us").astype(f"M8[{unit}]")).replace("T", " ")
+    return [_NULL if value is None else spell(value) for value in micros]
 
 
 def printable(value: object, keep: str = "") -> str:
@@ -170,16 +194,23 @@ class Bar:
 
     Called with what is done and what there is in all, as the engine does, from any thread; until
     the first call (the first run of all compiles) it only shows that something is going on. Not
-    shown when stderr is no terminal.
+    shown when stderr is no terminal. It runs while a ``with`` block does.
     """
 
-    def __init__(self, console: Console, patience: float = 0.5) -> None:
-        self._console = console
+    def __init__(self, console: Console | None = None, patience: float = 0.5) -> None:
+        self._console = console or Console(stderr=True)
         self._patience = patience
         self._lock = Lock()
         self._timer: Timer | None = None
         self._progress: Progress | None = None
         self._at: tuple[int, int] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
 
     def start(self) -> None:
         """Begin to wait: the bar appears when patience is over."""
@@ -219,3 +250,149 @@ class Bar:
             if self._progress is not None:
                 self._progress.stop()
             self._timer, self._progress, self._at = None, None, None
+
+
+# How a remedy is spelled in Python, and on the command line.
+_OPTIONS = (
+    (r"; pass it as (\S+)=…$", r"; give it with --table \1=PATH"),
+    (r"; pass it as \*\*\{(.*): …\}$", r"; give it with --table \1=PATH"),
+    (r"\bbad_rows='DIR'", "--bad-rows DIR"),
+    (r"\bnull='(.*?)'", r"--null '\1'"),
+    (r"\bretain=True", "--retain"),
+    (r"\bformat='(\w+)' or '(\w+)'", r"--format \1 or \2"),
+    (r"\bids\.spark\.sources\.read\(.*schema=(.*)\)", r"--schema NAME=\1"),
+    (r"\bschema=(?='.*?')", "--schema "),
+    (r"\bin process with ids\.sql", "with --engine local"),
+    (r"\bids\.spark, or a local path$", "it without --engine local, or a local path"),
+)
+
+
+def note(text: str) -> None:
+    """A notice beside the result: on stderr, so that stdout stays the result alone."""
+    typer.echo(f"note: {text}", err=True)
+
+
+@contextmanager
+def reporting(debug: bool) -> Iterator[None]:
+    """Every failure inside becomes one line on stderr; ``debug`` shows the traceback before it."""
+    try:
+        yield
+        sys.stdout.flush()  # here, where a reader that has gone away is no fault
+    except BrokenPipeError:
+        # the interpreter flushes stdout once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (typer.Exit, typer.BadParameter):
+        raise
+    except BaseException as error:
+        if _interrupted(error):
+            raise _end("interrupted", 130, debug=False) from error
+        if isinstance(error, IdsError):
+            raise _end(f"error: {_spelled(str(error))}", 1, debug, error.excerpt) from error
+        fact = f"{type(error).__name__}: {error}"
+        way_out = "" if debug else "; run again with --debug"
+        raise _end(f"internal error: {fact}{way_out}", 70, debug) from error
+
+
+def _end(line: str, code: int, debug: bool, excerpt: str | None = None) -> typer.Exit:
+    if debug:
+        traceback.print_exc()
+    typer.echo(" ".join(line.split("\n")), err=True)
+    if excerpt is not None:
+        typer.echo(indent(excerpt, "  "), err=True)
+    return typer.Exit(code)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is the reason, even where a library has made another error of it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _spelled(message: str) -> str:
+    """A message with the arguments of Python functions as the options of the command line.
+
+    >>> _spelled("unknown table 'trips'; pass it as trips=…")
+    "unknown table 'trips'; give it with --table trips=PATH"
+    """
+    for argument, option in _OPTIONS:
+        message = re.sub(argument, option, message)
+    return message
+
+
+_SHOWN = 10
+_TICK = 0.25
+
+
+class Screen:
+    """What is shown of a stream: given emits and progress from its own thread, drawn from ours."""
+
+    def __init__(self, lines: BinaryIO | None = None, format_: Format | None = None) -> None:
+        self._lock = Lock()
+        self._emits: pa.Table | None = None
+        self._progress: StreamProgress | None = None
+        self._lines, self._format = lines, format_
+        self._header = True
+
+    def show(self, emits: pa.Table) -> None:
+        """Take a batch's emits in; where there is a stream for them, they go out as lines."""
+        import pyarrow as pa
+
+        from ids.sink import Format, stream_csv, write_stream
+
+        with self._lock:
+            if self._lines is not None and self._format is not None:
+                if self._format is Format.CSV:
+                    stream_csv(emits, self._lines, header=self._header)
+                else:
+                    write_stream(emits, self._lines, self._format)
+                self._lines.flush()
+                self._header = False
+                return
+            kept = emits if self._emits is None else pa.concat_tables([self._emits, emits])
+            self._emits = kept.slice(max(0, kept.num_rows - _SHOWN))
+
+    def advance(self, progress: StreamProgress) -> None:
+        """Take progress in."""
+        with self._lock:
+            self._progress = progress
+
+    def drawn(self, width: int) -> RenderableType:
+        """The screen as it is now."""
+        with self._lock:
+            status = "waiting for rows" if self._progress is None else summary(self._progress)
+            # on top, where it stays in sight when the table is higher than the screen
+            lines: list[RenderableType] = [Text(status, style="dim")]
+            if self._emits is not None and self._emits.num_rows:
+                lines += ["", emit_table(self._emits, width)]
+            return Group(*lines)
+
+
+def summary(progress: StreamProgress) -> str:
+    """How far a stream has come, in one line; no row is passed over in silence."""
+    totals = progress.totals
+    parts = [f"{totals.rows:,} rows", f"{totals.emits:,} emits"]
+    if progress.seconds:
+        parts.append(f"{progress.rows_per_second:,.0f} rows/s")
+    parts += [f"{totals.late:,} late", f"{totals.ahead:,} ahead", f"{totals.bad:,} bad"]
+    if progress.waiting:
+        parts.append("1 far ahead waits for others")
+    if progress.watermark is not None:
+        parts.append(f"up to {progress.watermark:%Y-%m-%d %H:%M:%S}")
+    return " · ".join(parts)
+
+
+def follow(begin: Callable[[Screen], Running], screen: Screen, console: Console) -> None:
+    """Start a stream and show it until it ends; Ctrl-C stops it, to be resumed."""
+    running = begin(screen)
+    try:
+        if console.is_terminal:
+            with Live(console=console, auto_refresh=False, transient=console.stderr) as live:
+                while not running.wait(_TICK):
+                    live.update(screen.drawn(console.width), refresh=True)
+                live.update(screen.drawn(console.width), refresh=True)
+        else:
+            running.wait()
+    finally:
+        running.stop()
+        note(summary(running.progress()))

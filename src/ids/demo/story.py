@@ -9,11 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ids.model.scale import MAX_ROWS
+from ids.model import MAX_ROWS
 
-__all__ = ["FEWEST", "MOST", "Change", "Story", "incident", "ranked", "ranking_table", "verdict"]
-
-FEWEST = 20_000  # of fewer rows so few are slow that chance may put another predicate first
 _EMITS = 200
 _SLIDES = 10  # in a window
 MOST = MAX_ROWS // _SLIDES * _EMITS

@@ -9,14 +9,18 @@ from typing import Any
 
 from ids.errors import ScriptError
 from ids.language import parse_expression, parse_predicate
-from ids.model.expression import Expression
-from ids.model.promotion import Promotion
-from ids.model.sampling import Sampling
-from ids.model.scale import MAX_DEGREE
-from ids.model.whole import as_whole, checked_count, checked_flag
-from ids.model.window import Changelog, CountWindow, TimeWindow
-
-__all__ = ["Settings", "Window"]
+from ids.model import (
+    MAX_DEGREE,
+    Changelog,
+    CountWindow,
+    Expression,
+    Promotion,
+    Sampling,
+    TimeWindow,
+    as_whole,
+    checked_count,
+    checked_flag,
+)
 
 Window = CountWindow | TimeWindow | Changelog
 
@@ -101,38 +105,21 @@ class Settings:
                 window = ["time", self.window.duration, self.window.slide]
             case _:
                 window = ["changelog"]
-        return {
-            "window": window,
-            "values": list(self.values),
-            "order_by": self.order_by,
-            "lateness": self.lateness,
-            "retain": self.retain,
-            "degree": self.degree,
-            "atom_limit": self.atom_limit,
-            "intersections": list(self.intersections),
-            "index": list(self.index),
-            "sampling": None if self.sampling is None else asdict(self.sampling),
-            "promotion": None if self.promotion is None else asdict(self.promotion),
-        }
+        return {**asdict(self), "window": window}
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Settings:
         """The inverse of ``facts``."""
         kind, *rest = facts["window"]
         made = {"count": CountWindow, "time": TimeWindow, "changelog": Changelog}[kind]
-        return cls(
-            window=made(*rest),
-            values=tuple(facts["values"]),
-            order_by=facts["order_by"],
-            lateness=facts["lateness"],
-            retain=facts["retain"],
-            degree=facts["degree"],
-            atom_limit=facts["atom_limit"],
-            intersections=tuple(facts["intersections"]),
-            index=tuple(facts["index"]),
-            sampling=None if facts["sampling"] is None else Sampling(**facts["sampling"]),
-            promotion=None if facts["promotion"] is None else Promotion(**facts["promotion"]),
-        )
+        sampling, promotion = facts["sampling"], facts["promotion"]
+        texts = {name: tuple(facts[name]) for name in ("values", "intersections", "index")}
+        parts = {
+            "window": made(*rest),
+            "sampling": None if sampling is None else Sampling(**sampling),
+            "promotion": None if promotion is None else Promotion(**promotion),
+        }
+        return cls(**{**facts, **texts, **parts})
 
 
 def _window_meant(given: object) -> str:

@@ -9,10 +9,9 @@ from ids.exact.bigints import (
     sum_powers,
     unit_of,
 )
-from ids.exact.limbs import LIMB_BITS
-from ids.exact.parts import FEW_LEVELS, Parts, bits_of, split, split_integer
-from ids.exact.sums import Item, Sums, Window, attribution, item_of, window_of, worth
-from ids.exact.symbols import Program, Symbol, let
+from ids.exact.exact_sums import Item, Sums, Window, attribution, item_of, window_of, worth
+from ids.exact.parts import FEW_LEVELS, LIMB_BITS, Parts, split, split_integer
+from ids.exact.sql_operands import Program, Symbol
 
 __all__ = [
     "FEW_LEVELS",
@@ -27,11 +26,9 @@ __all__ = [
     "attribution",
     "big_attribution",
     "big_worth",
-    "bits_of",
     "from_limbs",
     "integers",
     "item_of",
-    "let",
     "split",
     "split_integer",
     "sum_powers",

@@ -1,8 +1,8 @@
 """The closed forms on Python integers, for values too far apart in magnitude for fixed limbs.
 
 A window that holds 1e300 beside 1e-300 has sums of two thousand bits. Here they are Python
-integers in NumPy object arrays: slow, and as exact as the limbs of ``ids.exact.sums``, whose steps
-these are. Sums of powers up to any degree are taken.
+integers in NumPy object arrays: slow, and as exact as the limbs of
+``ids.exact.exact_sums``, whose steps these are. Sums of powers up to any degree are taken.
 """
 
 from __future__ import annotations
@@ -14,19 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ids.exact.limbs import LIMB_BITS, Limbs
-from ids.exact.pairs import deviation_of, mean_of
+from ids.exact.exact_sums import deviation_of, mean_of
+from ids.exact.parts import LIMB_BITS, Limbs
 from ids.games import Attributed, Game, Moments, attribute
-
-__all__ = [
-    "Powers",
-    "big_attribution",
-    "big_worth",
-    "from_limbs",
-    "integers",
-    "sum_powers",
-    "unit_of",
-]
 
 Floats = npt.NDArray[np.float64]
 Objects = npt.NDArray[np.object_]

@@ -6,22 +6,38 @@
 ``deviation_d`` is Σ_P (y - mean)**d less its fair part of the window's. The slopes depend on the
 game and the window alone, so every attribution is affine in the predicate's summaries, and over
 a partition the deviations cancel: Efficiency holds by construction.
+
+A form is written once, on NumPy arrays or anything that answers like one. On arrays it yields
+numbers; on symbols (``ids.exact``) it yields the text that another engine evaluates, step by step
+the same. ``let``, ``numbers`` and ``look_up`` are the few spots where NumPy does not ask its
+operand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ids.games.operands import let
-
-__all__ = ["Attributed", "Coefficients", "Game", "Moments", "attribute", "coefficients"]
-
 Floats = npt.NDArray[np.float64]
+
+
+def let(x: Any) -> Any:
+    """Name what is used more than once: text would be spelled out at every use. Arrays as is."""
+    return x.let() if hasattr(x, "let") else x
+
+
+def numbers(x: Any, dtype: type[np.generic]) -> Any:
+    """The operand as numbers of that type."""
+    return x.astype(dtype) if hasattr(x, "let") else np.asarray(x, dtype=dtype)
+
+
+def look_up(table: Floats, index: Any) -> Any:
+    """``table[index]``, elementwise."""
+    return index.look_up(table) if hasattr(index, "let") else table[index]
 
 
 class Moments(NamedTuple):

@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ids.games.operands import let, look_up, numbers
-
-__all__ = ["harmonic", "harmonic_squares"]
+from ids.games.game import let, look_up, numbers
 
 Floats = npt.NDArray[np.float64]
 

@@ -26,9 +26,7 @@ import numpy.typing as npt
 
 from ids.errors import ScriptError
 from ids.games.game import Game, Moments
-from ids.model.scale import MAX_DEGREE
-
-__all__ = ["M3", "M4", "MomentGame", "Term"]
+from ids.model import MAX_DEGREE
 
 Floats = npt.NDArray[np.float64]
 

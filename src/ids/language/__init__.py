@@ -1,4 +1,4 @@
-"""Language: text → model. The envelope is read by hand, sqlglot reads what stands inside."""
+"""Language: text → model, through tokens, expressions and statements."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from ids.errors import ScriptError, in_script
-from ids.language.fragments import FUNCTIONS, expression_of
-from ids.language.items import AGGREGATES, aggregate, column_names
-from ids.language.lexer import tokenize
-from ids.language.statements import divide, statement
-from ids.language.tokens import Cursor
-from ids.model.expression import Expression
-from ids.model.query import Aggregate, Statement
+from ids.language.lexer import Cursor, tokenize
+from ids.language.parser import FUNCTIONS, expression
+from ids.language.statements import AGGREGATES, aggregate, divide, statement
+from ids.model import Aggregate, Expression, Statement
 
 __all__ = [
     "AGGREGATES",
     "FUNCTIONS",
-    "column_names",
     "parse",
     "parse_aggregate",
     "parse_expression",
@@ -70,16 +66,19 @@ def parse_expression(text: str) -> Expression:
 @_bounded
 def parse_aggregate(text: str, games: Collection[str] = AGGREGATES) -> Aggregate:
     """An aggregate alone: ``AVG(latency)``, ``COUNT(*)``, or ``AVG`` without its measure."""
-    *tokens, end = tokenize(text)
-    cursor = Cursor(tokens, end)
+    cursor = _cursor(text)
     parsed = aggregate(cursor, games, bare=True)
     cursor.finish("nothing more")
     return parsed
 
 
 def _alone(text: str, what: str) -> Expression:
-    *tokens, end = tokenize(text)
-    cursor = Cursor(tokens, end)
-    expression = expression_of(cursor.fragment(), cursor.token, what)
+    cursor = _cursor(text)
+    parsed = expression(cursor, what)
     cursor.finish("an operator such as AND or =")
-    return expression
+    return parsed
+
+
+def _cursor(text: str) -> Cursor:
+    *tokens, end = tokenize(text)
+    return Cursor(tokens, end)

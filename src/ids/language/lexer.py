@@ -1,193 +1,298 @@
-"""Lexer: text → tokens. sqlglot's Spark tokenizer cuts, this module keeps it honest.
+"""Lexer: text → tokens, each with its line and column, and a cursor that reads them.
 
-The tokenizer swallows everything behind a word such as SHOW or EXPLAIN when it opens a statement,
-drops an unterminated comment without a word, and reads some templates as comments. So it is given
-a masked text of the same length: comments blank, statement separators as commas, and one bracket
-in front. Offsets, and with them positions, stay those of the script.
+Lexical rules are Spark's: keywords in any case, names in backticks, strings in single or double
+quotes with backslash escapes, ``r'…'`` without, nested block comments, numbers with suffixes.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
-
-from sqlglot import Token as Raw
-from sqlglot import TokenType
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple, NoReturn
 
 from ids.errors import Position, ScriptError
-from ids.language.literals import unescape
-from ids.language.tokens import Kind, Token
-
-__all__ = ["MAX_CHARACTERS", "tokenize"]
+from ids.model import RESERVED, backtick_hint
 
 MAX_CHARACTERS = 2_000_000
+MAX_DEPTH = 200
+"""Deepest nesting of parentheses, and of the trees built: recursion further down stays safe."""
 
-_SPAN = re.compile(
-    r"""(?P<literal>\b[rR]'[^']*'|\b[rR]"[^"]*"
-        |'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*"|`[^`]*`)
-      |(?P<line>--[^\n]*)|(?P<block>/\*)|(?P<separator>;)
-      |(?P<open>['"`])|(?P<template>\{\#)""",
+_SHOWN = 40
+# What people of SQL reach for first, and what says it here.
+_ELSEWHERE = {
+    "GROUP": "PARTITION BY inside WINDOW gives each key its own window",
+    "HAVING": "filter the answers, or the rows with WHERE",
+    "JOIN": "a query reads one table: join before",
+    "LIMIT": "EMIT FINAL gives only the last answer",
+    "OVER": "name the window after the table: WINDOW w AS (…)",
+}
+
+
+class Kind(Enum):
+    """What a token is; keywords are words, told apart only by where they stand."""
+
+    WORD = "word"
+    QUOTED = "name in backticks"
+    NUMBER = "number"
+    STRING = "string"
+    SYMBOL = "symbol"
+    END = "end"
+
+
+class Token(NamedTuple):
+    """One token; ``text`` is decoded for strings and names.
+
+    ``word`` is the keyword or symbol it may be, in upper case; empty for values and the end.
+    ``double_quoted`` says that a string stands in double quotes.
+    """
+
+    kind: Kind
+    text: str
+    at: Position
+    word: str = ""
+    double_quoted: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The token as an error message quotes it, on one line and not too long."""
+        if self.kind is Kind.END:
+            return "end"
+        return repr(self.text if len(self.text) <= _SHOWN else self.text[:_SHOWN] + "…")
+
+
+def unexpected(token: Token, expected: str) -> ScriptError:
+    """The error of a token that cannot stand where it stands."""
+    if token.kind is Kind.WORD and token.word in _ELSEWHERE:
+        return ScriptError(f"unexpected {token.shown}", token.at, _ELSEWHERE[token.word])
+    return ScriptError(f"unexpected {token.shown}", token.at, f"expected {expected}")
+
+
+class Cursor:
+    """Reads the tokens of one statement from left to right; parentheses are known to match."""
+
+    def __init__(self, tokens: Sequence[Token], end: Token) -> None:
+        self._tokens = tokens
+        self._end = end
+        self._next = 0
+        _match_parentheses(tokens)
+
+    @property
+    def token(self) -> Token:
+        """The token to be read next; the end when there is none."""
+        return self._ahead(0)
+
+    def _ahead(self, steps: int) -> Token:
+        index = self._next + steps
+        return self._tokens[index] if index < len(self._tokens) else self._end
+
+    def take(self) -> Token:
+        """Read one token."""
+        token = self.token
+        self._next += 1
+        return token
+
+    def sees(self, *words: str) -> bool:
+        """Whether these words come next."""
+        return all(self._ahead(step).word == word for step, word in enumerate(words))
+
+    def accept(self, *words: str) -> bool:
+        """Read these words if they come next."""
+        if not self.sees(*words):
+            return False
+        self._next += len(words)
+        return True
+
+    def expect(self, *words: str) -> Token:
+        """Read exactly these words; the first of them."""
+        first = self.token
+        for word in words:
+            if self.token.word != word:
+                self.fail(repr(word) if not word.isalpha() else word)
+            self._next += 1
+        return first
+
+    def fail(self, expected: str) -> NoReturn:
+        """Refuse the next token."""
+        raise unexpected(self.token, expected)
+
+    def finish(self, expected: str) -> None:
+        """Refuse whatever is left."""
+        if self.token.kind is not Kind.END:
+            self.fail(expected)
+
+    def name(self, what: str) -> Token:
+        """Read a plain or backticked name; keywords need the backticks."""
+        token = self.token
+        if token.kind is Kind.STRING:
+            hint = backtick_hint(token.text[:_SHOWN])
+            raise ScriptError(f"unexpected text {token.shown}", token.at, hint)
+        if token.kind not in (Kind.WORD, Kind.QUOTED):
+            self.fail(what)
+        if token.word in RESERVED:
+            raise ScriptError(
+                f"unexpected keyword {token.shown}",
+                token.at,
+                f"expected {what} (a name that is a keyword needs backticks)",
+            )
+        return self.take()
+
+    def dotted(self, what: str) -> str:
+        """Read a name of one or more parts, as one text."""
+        parts = [self.name(what).text]
+        while self.accept("."):
+            parts.append(self.name(what).text)
+        return ".".join(parts)
+
+
+def _match_parentheses(tokens: Sequence[Token]) -> None:
+    opened: list[Token] = []
+    for token in tokens:
+        if token.word == "(":
+            opened.append(token)
+            if len(opened) > MAX_DEPTH:
+                hint = f"at most {MAX_DEPTH} levels of parentheses"
+                raise ScriptError("nested too deeply", token.at, hint)
+        elif token.word == ")":
+            if not opened:
+                raise ScriptError("unexpected ')'", token.at, "it closes nothing")
+            opened.pop()
+    if opened:
+        raise ScriptError("'(' is never closed", opened[-1].at, "expected ')'")
+
+
+_RUN = r"[^\s!-/:-@\[-^`{-~]"  # a character of a word: anything but blanks and ASCII's punctuation
+_TOKEN = re.compile(
+    rf"""(?P<blank>\s+|--[^\n]*)
+      |(?P<comment>/\*)
+      |(?P<raw>[rR](?:'[^']*'|"[^"]*"))
+      |(?P<string>'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")
+      |(?P<name>`[^`]*(?:``[^`]*)*`)
+      |(?P<open>['"`])
+      |(?P<number>(?:[0-9]+\.?[0-9]*|(?<![\w`])\.[0-9]+)(?:[eE](?:[+-]?[0-9]+)?)?)(?P<rest>{_RUN}*)
+      |(?P<word>{_RUN}+)
+      |(?P<template>\{{\#)
+      |(?P<symbol><=>|<->|->>|<>|<=|>=|!=|==|=>|->|:=|::|\?\?|\|\||&&|.)""",
     re.VERBOSE | re.DOTALL,
 )
 _EDGE = re.compile(r"/\*|\*/")
-_PART = re.compile(r"\S+")
-_WORD = re.compile(r"\w+")
-_SYMBOL = re.compile(r"[!-/:-@\[-^{-~]+")
 _OPENED = {"'": "string", '"': "string", "`": "name"}
-
-
-class _Places:
-    """Offset → line and column, by bisection over the line starts."""
-
-    def __init__(self, script: str) -> None:
-        self._starts = [0, *(match.end() for match in re.finditer("\n", script))]
-
-    def at(self, offset: int) -> Position:
-        line = bisect_right(self._starts, offset)
-        return Position(line, offset - self._starts[line - 1] + 1)
+_SUFFIXES = ("", "L", "S", "Y", "D", "F", "BD")
+_ESCAPE = re.compile(
+    r"\\(?:u(?P<u>[0-9A-Fa-f]{4})|U(?P<U>[0-9A-Fa-f]{8})|(?P<octal>[0-3][0-7]{2})|(?P<one>.))",
+    re.DOTALL,
+)
+_ONE = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 
 
 def tokenize(script: str) -> list[Token]:
-    """All tokens, statements divided by ';', the last token the end; O(length)."""
+    """All tokens, the statements' ';' among them, the last one the end; O(length)."""
     if not isinstance(script, str):
         raise ScriptError(f"a script is text, not {type(script).__name__}")
     if len(script) > MAX_CHARACTERS:
         raise ScriptError(
             f"a script of {len(script)} characters", hint=f"at most {MAX_CHARACTERS} are read"
         )
-    places = _Places(script)
-    _refuse_unprintable(script, places)
-    masked, separators = _mask(script, places)
-    try:
-        raw = Dialect.get_or_raise("spark").tokenize("(" + masked)
-    except SqlglotError:
-        raise ScriptError("the script cannot be read as SQL") from None
-    tokens = list(_tokens(script, masked, raw[1:], separators, places))
-    size = len(script.rstrip())
-    return [*tokens, Token(Kind.END, "", places.at(size))]
-
-
-def _refuse_unprintable(script: str, places: _Places) -> None:
+    lexer = _Lexer(script)
     bad = re.search("[\0\ud800-\udfff]", script)
     if bad:
         raise ScriptError(
-            f"character {bad.group()!r}", places.at(bad.start()), "a script is Unicode text"
+            f"character {bad.group()!r}", lexer.place(bad.start()), "a script is Unicode text"
         )
+    return [*lexer.tokens(), Token(Kind.END, "", lexer.place(len(script.rstrip())))]
 
 
-def _mask(script: str, places: _Places) -> tuple[str, set[int]]:
-    """The text without comments, and where its statements end."""
-    pieces: list[str] = []
-    separators: set[int] = set()
-    done = 0
-    while match := _SPAN.search(script, done):
-        start, end = match.span()
-        pieces.append(script[done:start])
-        match match.lastgroup:
-            case "literal":
-                pieces.append(match.group())
-            case "separator":
-                separators.add(start)
-                pieces.append(",")
-            case "line":
-                pieces.append(" " * (end - start))
-            case "block":
-                end = _block_end(script, start, places)
-                pieces.append(re.sub(r"[^\n]", " ", script[start:end]))
-            case "open":
-                kind = _OPENED[match.group()]
-                hint = f"expected {match.group()} at its end"
-                raise ScriptError(f"unterminated {kind}", places.at(start), hint)
-            case _:
-                raise ScriptError(f"unexpected {match.group()!r}", places.at(start))
-        done = end
-    pieces.append(script[done:])
-    return "".join(pieces), separators
+class _Lexer:
+    """Cuts one script; ``_starts`` are the offsets of its lines."""
+
+    def __init__(self, script: str) -> None:
+        self._script = script
+        self._starts = [0, *(match.end() for match in re.finditer("\n", script))]
+
+    def place(self, offset: int) -> Position:
+        line = bisect_right(self._starts, offset)
+        return Position(line, offset - self._starts[line - 1] + 1)
+
+    def tokens(self) -> Iterator[Token]:
+        done = 0
+        while match := _TOKEN.match(self._script, done):
+            start, done = match.span()
+            if match.lastgroup == "comment":
+                done = self._comment_end(start)
+            elif match.lastgroup == "string":
+                token, done = self._string(match)
+                yield token
+            elif match.lastgroup != "blank":
+                yield _token(match, self.place(start))
+
+    def _comment_end(self, start: int) -> int:
+        """Where a block comment ends; as in Spark, they nest."""
+        depth = 0
+        for edge in _EDGE.finditer(self._script, start):
+            depth += 1 if edge.group() == "/*" else -1
+            if depth == 0:
+                return edge.end()
+        raise ScriptError("unterminated comment", self.place(start), "expected '*/' at its end")
+
+    def _string(self, match: re.Match[str]) -> tuple[Token, int]:
+        """A string and where it ends; a doubled quote inside is one quote."""
+        at, quote, end = self.place(match.start()), match.group()[0], match.end()
+        texts = [_unescaped(match.group()[1:-1], at)]
+        while self._script.startswith(quote, end):
+            more = _TOKEN.match(self._script, end)
+            assert more is not None
+            if more.lastgroup != "string":
+                raise _unterminated(quote, self.place(end))
+            texts.append(_unescaped(more.group()[1:-1], at))
+            end = more.end()
+        return Token(Kind.STRING, quote.join(texts), at, double_quoted=quote == '"'), end
 
 
-def _block_end(script: str, start: int, places: _Places) -> int:
-    """Where a block comment ends; as in Spark, they nest."""
-    depth = 0
-    for edge in _EDGE.finditer(script, start):
-        depth += 1 if edge.group() == "/*" else -1
-        if depth == 0:
-            return edge.end()
-    raise ScriptError("unterminated comment", places.at(start), "expected '*/' at its end")
-
-
-def _tokens(
-    script: str, masked: str, raw: list[Raw], separators: set[int], places: _Places
-) -> Iterator[Token]:
-    """Our tokens for sqlglot's: doubled quotes, .5, 10L and two-word keywords made good."""
-    index = 0
-    while index < len(raw):
-        # The bracket in front shifts every offset by one.
-        start, end = raw[index].start - 1, raw[index].end
-        kind, name, at = raw[index].token_type, raw[index].text, places.at(start)
-        index += 1
-        if start in separators:
-            yield Token(Kind.SYMBOL, ";", at, ";")
-        elif kind is TokenType.STRING:
-            token, index = _string(script, raw, index - 1, at)
-            yield token
-        elif kind is TokenType.RAW_STRING:
-            double = script[start + 1] == '"'
-            yield Token(Kind.STRING, script[start + 2 : end - 1], at, double_quoted=double)
-        elif kind is TokenType.IDENTIFIER:
-            if not name:
+def _token(match: re.Match[str], at: Position) -> Token:
+    """The token of a match that is neither blank, a comment nor a string with escapes."""
+    text = match.group()
+    match match.lastgroup:
+        case "raw":
+            return Token(Kind.STRING, text[2:-1], at, double_quoted=text[1] == '"')
+        case "name":
+            if text == "``":
                 raise ScriptError("empty name ``", at)
-            yield Token(Kind.QUOTED, name, at)
-        elif kind is TokenType.NUMBER:
-            # A suffix comes as two more tokens over the same characters: 10L is 10 :: L.
-            while index < len(raw) and raw[index].start - 1 == start:
-                index += 1
-            yield Token(Kind.NUMBER, script[start:end], at)
-        elif kind is TokenType.DOT and _is_fraction(script, raw, index):
-            end, index = raw[index].end, index + 1
-            yield Token(Kind.NUMBER, script[start:end], at)
-        else:
-            yield from _words(masked, start, end, places)
-
-
-def _string(script: str, raw: list[Raw], index: int, at: Position) -> tuple[Token, int]:
-    """One string, and the token behind it; a doubled quote comes as two strings that touch."""
-    start, end = raw[index].start - 1, raw[index].end
-    quote = script[start]
-    texts = [unescape(script[start + 1 : end - 1], at)]
-    index += 1
-    while _touches(raw, index, TokenType.STRING) and script[end] == quote:
-        texts.append(unescape(script[end + 1 : raw[index].end - 1], at))
-        end, index = raw[index].end, index + 1
-    return Token(Kind.STRING, quote.join(texts), at, double_quoted=quote == '"'), index
-
-
-def _touches(raw: list[Raw], index: int, kind: TokenType) -> bool:
-    return (
-        index < len(raw)
-        and raw[index].token_type is kind
-        and raw[index].start == raw[index - 1].end + 1
-    )
-
-
-def _is_fraction(script: str, raw: list[Raw], index: int) -> bool:
-    """Whether the dot before ``index`` begins a number such as .5 (and not a part of a name)."""
-    dot = raw[index - 1].start - 1
-    return _touches(raw, index, TokenType.NUMBER) and not (
-        dot > 0 and (script[dot - 1].isalnum() or script[dot - 1] in "_`")
-    )
-
-
-def _words(masked: str, start: int, end: int, places: _Places) -> Iterator[Token]:
-    """A keyword, a name or a symbol; sqlglot makes one token of ORDER BY, here it is two."""
-    for part in _PART.finditer(masked, start, end):
-        text, at = part.group(), places.at(part.start())
-        if _WORD.fullmatch(text):
-            yield Token(Kind.WORD, text, at, text.upper())
-        elif _SYMBOL.fullmatch(text):
-            yield Token(Kind.SYMBOL, text, at, text)
-        else:
+            return Token(Kind.QUOTED, text[1:-1].replace("``", "`"), at)
+        case "open":
+            raise _unterminated(text, at)
+        case "rest" if match["rest"].upper() in _SUFFIXES:
+            return Token(Kind.NUMBER, text, at)
+        case "rest" | "word" if re.fullmatch(r"\w+", text):
+            return Token(Kind.WORD, text, at, text.upper())
+        case "rest" | "word":
             hint = "a name with such characters needs backticks"
-            raise ScriptError(f"unexpected {text[:40]!r}", at, hint)
+            raise ScriptError(f"unexpected {text[:_SHOWN]!r}", at, hint)
+        case "template":
+            raise ScriptError(f"unexpected {text!r}", at)
+    return Token(Kind.SYMBOL, text, at, text)
+
+
+def _unterminated(quote: str, at: Position) -> ScriptError:
+    return ScriptError(f"unterminated {_OPENED[quote]}", at, f"expected {quote} at its end")
+
+
+def _unescaped(body: str, at: Position) -> str:
+    r"""The characters a string literal stands for; ``\%`` and ``\_`` stay, for LIKE to read.
+
+    >>> _unescaped(r"it\'s 5\% \u00e9", Position(1, 1))
+    "it's 5\\% é"
+    """
+    if "\\" not in body:
+        return body
+
+    def character(match: re.Match[str]) -> str:
+        if one := match["one"]:
+            return _ONE.get(one, one)
+        octal = match["octal"]
+        code = int(octal, 8) if octal else int(match["u"] or match["U"], 16)
+        if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+            raise ScriptError(f"no such character: {match.group()!r}", at)
+        return chr(code)
+
+    return _ESCAPE.sub(character, body)

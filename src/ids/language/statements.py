@@ -1,19 +1,40 @@
-"""Statements: one cursor → one statement."""
+"""Statements: the tokens of one statement → REGISTER, DROP, SHOW, EXPLAIN or SELECT."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
-from ids.errors import ScriptError, UnknownNameError
-from ids.language.fragments import expression_of
-from ids.language.items import item, refuse_clashes
-from ids.language.tokens import Cursor, Kind, Token
-from ids.language.windows import window_clause
-from ids.model.query import Drop, Emit, Explain, Register, Select, Show, Statement
+from ids.errors import Position, ScriptError, UnknownNameError, closest
+from ids.language.lexer import Cursor, Kind, Token
+from ids.language.parser import expression
+from ids.model import (
+    Aggregate,
+    Approximate,
+    CountWindow,
+    Drop,
+    Emit,
+    Explain,
+    Item,
+    ItemKind,
+    Register,
+    Select,
+    Show,
+    Statement,
+    TimeWindow,
+    WindowClause,
+    microseconds,
+)
 
-__all__ = ["divide", "statement"]
+AGGREGATES = ("SUM", "COUNT", "AVG", "VAR_POP", "VAR_SAMP", "M3", "M4")
+"""The games known when none are named."""
 
+_ALWAYS = ("SUM", "COUNT", "AVG", "VAR_POP", "VAR_SAMP")
+_SYNONYMS = {"MEAN": "AVG", "VARIANCE": "VAR_SAMP"}
+_SHAPLEY = {kind.value: kind for kind in (ItemKind.ATTRIBUTE, ItemKind.DELTA)}
 _OPENINGS = ("REGISTER", "DROP", "SHOW", "EXPLAIN", "SELECT")
+_AMOUNT = re.compile(r"\s*\d+(\.\d+)?\s*", re.ASCII)
 
 
 def divide(tokens: Sequence[Token]) -> Iterator[Cursor]:
@@ -55,7 +76,7 @@ def _register(cursor: Cursor, start: Token) -> Register:
     name = cursor.name("the predicate's name").text
     cursor.expect("AS")
     cursor.expect("(")
-    condition = expression_of(cursor.fragment(), cursor.token, "a condition")
+    condition = expression(cursor, "a condition")
     cursor.expect(")")
     cursor.expect("ON")
     table_at = cursor.token.at
@@ -70,19 +91,17 @@ def _drop(cursor: Cursor, start: Token) -> Drop:
 
 def _select(cursor: Cursor, games: Collection[str]) -> Select:
     start = cursor.expect("SELECT")
-    items = [item(cursor, games)]
+    items = [_item(cursor, games)]
     while cursor.accept(","):
-        items.append(item(cursor, games))
+        items.append(_item(cursor, games))
     if not cursor.accept("FROM"):
         cursor.fail("AS, ',' or FROM" if items[-1].alias is None else "',' or FROM")
     table_at = cursor.token.at
     table = cursor.dotted("a table")
-    where = None
-    if cursor.accept("WHERE"):
-        where = expression_of(cursor.fragment(), cursor.token, "a condition")
-    window = window_clause(cursor)
+    where = expression(cursor, "a condition") if cursor.accept("WHERE") else None
+    window = _window_clause(cursor)
     emit = _emit(cursor)
-    refuse_clashes(items, window.partition_by)
+    _refuse_clashes(items, window.partition_by)
     return Select(tuple(items), table, window, where, emit, start.at, table_at)
 
 
@@ -96,3 +115,238 @@ def _emit(cursor: Cursor) -> Emit:
     emit = Emit[cursor.take().word]
     cursor.finish("';'")
     return emit
+
+
+def _item(cursor: Cursor, games: Collection[str]) -> Item:
+    """SHAPLEY_ATTRIBUTE(…), SHAPLEY_DELTA(…) or an aggregate, each with an alias or without."""
+    start = cursor.token
+    kind = _SHAPLEY.get(start.word)
+    if kind is None:
+        measured = aggregate(cursor, games, others=_SHAPLEY)
+        return Item(ItemKind.AGGREGATE, measured, alias=_alias(cursor), at=start.at)
+    cursor.take()
+    cursor.expect("(")
+    measured = aggregate(cursor, games)
+    if not cursor.accept(","):
+        cursor.fail("',' and a predicate")
+    predicate = expression(cursor, "a predicate")
+    parts = _parts(cursor, kind) if cursor.sees("WITH") else ()
+    approximate = _approximate(cursor) if cursor.sees("APPROXIMATE") else None
+    if not cursor.sees(")"):
+        cursor.fail("WITH (SHARE, LIFT), APPROXIMATE … or ')'" if not approximate else "')'")
+    cursor.take()
+    return Item(kind, measured, predicate, parts, approximate, _alias(cursor), start.at)
+
+
+def aggregate(
+    cursor: Cursor, games: Collection[str], *, bare: bool = False, others: Collection[str] = ()
+) -> Aggregate:
+    """AVG(x), COUNT(*), and where ``bare`` also AVG alone; ``others`` may be meant as well."""
+    token = cursor.token
+    known = tuple(dict.fromkeys((*_ALWAYS, *(game.upper() for game in games))))
+    hint = "known: " + ", ".join(known)
+    if token.kind is not Kind.WORD:
+        cursor.fail("an aggregate such as AVG(x) or SHAPLEY_ATTRIBUTE(…)")
+    function = _SYNONYMS.get(token.word, token.word)
+    cursor.take()
+    if not cursor.sees("(") and not (bare and cursor.token.kind is Kind.END):
+        if function in known:
+            cursor.fail(f"'(' after {token.word}")
+        raise ScriptError(f"not an aggregate: {token.shown}", token.at, hint)
+    if function not in known:
+        near = closest(function, (*known, *others), hint)
+        raise ScriptError(f"unknown aggregate {token.shown}", token.at, near)
+    if not cursor.accept("("):
+        return Aggregate(function, None, token.at)
+    if function == "COUNT" and cursor.accept("*", ")"):
+        return Aggregate(function, None, token.at)
+    argument = expression(cursor, f"what {token.word} is taken over")
+    cursor.expect(")")
+    return Aggregate(function, argument, token.at)
+
+
+def _parts(cursor: Cursor, kind: ItemKind) -> tuple[str, ...]:
+    start = cursor.expect("WITH")
+    if kind is ItemKind.DELTA:
+        raise ScriptError("SHAPLEY_DELTA takes no WITH", start.at, "ask SHAPLEY_ATTRIBUTE for it")
+    cursor.expect("(")
+    parts: list[str] = []
+    while True:
+        token = cursor.token
+        if token.word not in ("SHARE", "LIFT"):
+            cursor.fail("SHARE or LIFT")
+        if token.word in parts:
+            raise ScriptError(f"{token.word} asked twice", token.at, "once is enough")
+        parts.append(cursor.take().word)
+        if cursor.accept(")"):
+            return tuple(parts)
+        if not cursor.accept(","):
+            cursor.fail("',' or ')'")
+
+
+def _approximate(cursor: Cursor) -> Approximate:
+    start = cursor.expect("APPROXIMATE", "USING", "RESERVOIR", "SAMPLE")
+    at = cursor.token.at
+    size = _integer(cursor, "the size of the sample, a whole number of at least 1")
+    if size < 1:
+        raise ScriptError("a sample of 0 rows", at, "it must hold at least 1")
+    if not cursor.accept("CONFIDENCE"):
+        return Approximate(size, at=start.at)
+    token = cursor.token
+    if token.kind is not Kind.NUMBER:
+        cursor.fail("a confidence between 0 and 1, such as 0.95")
+    try:
+        confidence = float(cursor.take().text)
+    except ValueError:
+        confidence = 0.0
+    if not 0.0 < confidence < 1.0:
+        hint = "it must lie between 0 and 1, such as 0.95"
+        raise ScriptError(f"a confidence of {token.shown}", token.at, hint)
+    return Approximate(size, confidence, start.at)
+
+
+def _alias(cursor: Cursor) -> str | None:
+    return cursor.name("an alias").text if cursor.accept("AS") else None
+
+
+def _refuse_clashes(items: Sequence[Item], partition_by: Sequence[str]) -> None:
+    """Every column of the answer needs a name of its own, whatever the case of its letters."""
+    taken = {"n": "the number of rows", "emit_at": "the emit's instant"}
+    for column in partition_by:
+        if column.lower() in taken:
+            fact = f"PARTITION BY {column[:40]!r} clashes with {taken[column.lower()]}"
+            raise ScriptError(fact, items[0].at, "rename the column")
+        taken[column.lower()] = "a PARTITION BY column"
+    for number, asked in enumerate(items, 1):
+        for name in _column_names(asked, number):
+            other = taken.setdefault(name.lower(), f"a column of item {number}")
+            if other != f"a column of item {number}":
+                fact = f"column name {name[:40]!r} is already that of {other}"
+                raise ScriptError(fact, asked.at, "choose another alias")
+
+
+def _column_names(asked: Item, number: int) -> Iterator[str]:
+    """The columns an item becomes; ``number`` counts a SELECT's items from 1."""
+    alias = asked.alias or f"expr_{number}"
+    yield alias
+    yield from (f"{alias}_{part.lower()}" for part in asked.parts)
+    if asked.approximate:
+        yield f"{alias}_error"
+        yield f"{alias}_mechanism"
+
+
+def _window_clause(cursor: Cursor) -> WindowClause:
+    """WINDOW w AS ( [PARTITION BY …] ORDER BY … frame [slide] )."""
+    if not cursor.sees("WINDOW"):
+        cursor.fail("WINDOW w AS (ORDER BY … ROWS n PRECEDING)")
+    at = cursor.take().at
+    cursor.name("the window's name")
+    cursor.expect("AS")
+    cursor.expect("(")
+    partition_by = _columns(cursor) if cursor.accept("PARTITION", "BY") else []
+    if not cursor.accept("ORDER", "BY"):
+        cursor.fail("ORDER BY and the event time" if partition_by else "PARTITION BY or ORDER BY")
+    order_by = _columns(cursor, ordered=True)
+    frame = _frame(cursor)
+    cursor.expect(")")
+    return WindowClause(
+        order_by=tuple(name.text for name in order_by),
+        frame=frame,
+        partition_by=tuple(name.text for name in partition_by),
+        at=at,
+        columns_at={name.text: name.at for name in (*order_by, *partition_by)},
+    )
+
+
+def _columns(cursor: Cursor, *, ordered: bool = False) -> list[Token]:
+    names: list[Token] = []
+    while True:
+        names.append(cursor.name("a column"))
+        if ordered and not cursor.accept("ASC") and cursor.sees("DESC"):
+            hint = "windows move forward in time: leave DESC out"
+            raise ScriptError("ORDER BY … DESC", cursor.token.at, hint)
+        if not cursor.accept(","):
+            return names
+
+
+def _frame(cursor: Cursor) -> CountWindow | TimeWindow:
+    start = cursor.token
+    if cursor.accept("ROWS"):
+        return _rows(cursor, start)
+    if cursor.accept("RANGE"):
+        return _range(cursor, start)
+    return cursor.fail("ROWS n PRECEDING or RANGE INTERVAL … PRECEDING")
+
+
+def _rows(cursor: Cursor, start: Token) -> CountWindow:
+    between = cursor.accept("BETWEEN")
+    rows = _integer(cursor, "a number of rows")
+    cursor.expect("PRECEDING")
+    if between:
+        cursor.expect("AND", "CURRENT", "ROW")
+    slide = 1
+    if cursor.accept("SLIDE"):
+        if cursor.sees("INTERVAL"):
+            hint = "a window of rows slides by rows: write SLIDE n ROWS"
+            raise ScriptError("SLIDE INTERVAL with ROWS", cursor.token.at, hint)
+        slide = _integer(cursor, "a number of rows")
+        if not cursor.accept("ROW"):
+            cursor.expect("ROWS")
+    with _placed(start.at):
+        return CountWindow.preceding(rows, slide, and_current=between)
+
+
+def _range(cursor: Cursor, start: Token) -> TimeWindow:
+    between = cursor.accept("BETWEEN")
+    duration = _interval(cursor)
+    cursor.expect("PRECEDING")
+    if between:
+        cursor.expect("AND", "CURRENT", "ROW")
+    slid = cursor.token
+    if not cursor.accept("SLIDE"):
+        hint = "add SLIDE INTERVAL … (it must divide the window)"
+        raise ScriptError("RANGE without a slide", start.at, hint)
+    if not cursor.sees("INTERVAL"):
+        cursor.fail("INTERVAL (a window of time slides by time)")
+    slide = _interval(cursor)
+    with _placed(slid.at):
+        return TimeWindow(duration, slide)
+
+
+def _interval(cursor: Cursor) -> int:
+    """INTERVAL '10' MINUTE, INTERVAL 10 MINUTES, INTERVAL '10 minutes', in microseconds."""
+    cursor.expect("INTERVAL")
+    amount = cursor.token
+    if amount.kind not in (Kind.NUMBER, Kind.STRING):
+        cursor.fail("a span of time such as '10' MINUTE")
+    cursor.take()
+    with _placed(amount.at):
+        if amount.kind is Kind.STRING and not _AMOUNT.fullmatch(amount.text):
+            return microseconds(amount.text)
+        if not _AMOUNT.fullmatch(amount.text):
+            raise ScriptError(f"not a number: {amount.shown}", hint="write INTERVAL '10' MINUTE")
+        unit = cursor.token
+        if unit.kind is not Kind.WORD or unit.word in ("PRECEDING", "SLIDE"):
+            cursor.fail("a unit of time such as MINUTE")
+        with _placed(unit.at):
+            cursor.take()
+            return microseconds(amount.text, unit.text)
+
+
+def _integer(cursor: Cursor, what: str) -> int:
+    """Read a whole number, not negative."""
+    token = cursor.token
+    if token.kind is not Kind.NUMBER or not re.fullmatch(r"[0-9]{1,18}", token.text):
+        cursor.fail(what)
+    return int(cursor.take().text)
+
+
+@contextmanager
+def _placed(at: Position) -> Iterator[None]:
+    """Give the model's errors, which know no script, their place in it."""
+    try:
+        yield
+    except ScriptError as error:
+        if error.at is not None:
+            raise
+        raise ScriptError(error.fact, at, error.hint) from None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Attribution"]
-
 
 class Attribution(NamedTuple):
     """How much of the aggregate a predicate's rows account for; share + lift = value.
@@ -16,7 +14,7 @@ class Attribution(NamedTuple):
     how many rows it expected to look at and ``touched`` how many it did. An estimate carries its
     standard error, and the size and the seed of the sample it came from.
 
-    >>> Attribution(82.5, 19.0, 63.5, "compositional", 0.0, 4, why="its parts are registered")
+    >>> Attribution(82.5, 19.0, 63.5, "compositional", 0.0, 4, why="registered names")
     Attribution(value=82.5, share=19.0, lift=63.5, mechanism='compositional', n=4)
     """
 

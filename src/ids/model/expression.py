@@ -1,39 +1,20 @@
-"""Expressions: what stands in a condition, a predicate, or under an aggregate.
+"""Expressions: what stands in a condition, a predicate, or under an aggregate, and its SQL text.
 
 The tree is small on purpose. The parser desugars (``BETWEEN`` is two comparisons, ``NOT IN`` is
 ``Not(In)``, ``!=`` is ``<>``), so that membership in process and on Spark each handle few nodes.
-Every node is frozen and hashable: equal trees are equal keys.
+Every node is frozen and hashable: equal trees are equal keys. ``render`` gives the SQL text that
+parses back to a tree.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
-from ids.errors import Position
-
-__all__ = [
-    "MIRROR",
-    "And",
-    "Arithmetic",
-    "Call",
-    "Column",
-    "Comparison",
-    "Expression",
-    "In",
-    "IsNull",
-    "IsTrue",
-    "Like",
-    "Literal",
-    "Name",
-    "Negative",
-    "Not",
-    "Or",
-    "children",
-    "columns_of",
-    "position_of",
-]
+from ids.errors import Position, ScriptError
 
 Value = None | bool | int | float | str | datetime
 
@@ -195,32 +176,148 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return operands
         case Call(_, arguments):
             return arguments
-        case In(operand) | Like(operand) | IsNull(operand) | IsTrue(operand):
-            return (operand,)
-        case Not(operand) | Negative(operand):
-            return (operand,)
+        case In() | Like() | IsNull() | IsTrue() | Not() | Negative():
+            return (expression.operand,)
         case _:
             return ()
 
 
-def columns_of(expression: Expression) -> Iterator[str]:
-    """The names of the columns an expression reads, left to right, with repeats."""
+def _nodes(expression: Expression) -> Iterator[Expression]:
+    """The expression and all below it, from left to right; of any depth."""
     stack = [expression]
     while stack:
         node = stack.pop()
-        if isinstance(node, Column):
-            yield node.name
+        yield node
         stack.extend(reversed(children(node)))
+
+
+def columns_of(expression: Expression) -> Iterator[str]:
+    """The names of the columns an expression reads, left to right, with repeats."""
+    return (node.name for node in _nodes(expression) if isinstance(node, Column))
 
 
 def position_of(expression: Expression) -> Position | None:
     """Where the expression begins in the script, as far as its nodes know; O(nodes)."""
-    found: list[Position] = []
-    stack: list[Expression] = [expression]
-    while stack:
-        node = stack.pop()
-        at = getattr(node, "at", None)
-        if at is not None:
-            found.append(at)
-        stack.extend(children(node))
-    return min(found, default=None)
+    places = (getattr(node, "at", None) for node in _nodes(expression))
+    return min((at for at in places if at is not None), default=None)
+
+
+RESERVED = frozenset(
+    (
+        *("AND", "APPROXIMATE", "AS", "BETWEEN", "CASE", "CAST", "DISTINCT", "DIV"),
+        *("EMIT", "ESCAPE", "EXISTS", "FALSE", "FROM", "ILIKE", "IN", "INTERVAL"),
+        *("IS", "LIKE", "NOT", "NULL", "ON", "OR", "OVER", "REGEXP"),
+        *("RLIKE", "SELECT", "TRUE", "WHERE", "WINDOW", "WITH"),
+    )
+)
+"""Words that are names only in backticks."""
+
+_SHOWN = 60
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 9)
+
+
+def quoted(name: str, *, always: bool = False) -> str:
+    """The name as the script writes it: in backticks if it needs them, or always.
+
+    >>> quoted("region"), quoted("my region"), quoted("window")
+    ('region', '`my region`', '`window`')
+    """
+    if not always and _PLAIN.fullmatch(name) and name.upper() not in RESERVED:
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def backtick_hint(name: str) -> str:
+    """The hint for text that stands where a name is meant, as PostgreSQL and DuckDB quote names.
+
+    >>> backtick_hint("region")
+    'did you mean `region`? Quotes write text, backticks a name'
+    """
+    return f"did you mean {quoted(name, always=True)}? Quotes write text, backticks a name"
+
+
+def render(expression: Expression) -> str:
+    """SQL text of an expression, parentheses only where they are needed; O(size).
+
+    >>> render(Not(Or((Name("a"), Comparison("=", Name("region"), Literal("EU-West"))))))
+    "NOT (a OR region = 'EU-West')"
+    """
+    return _render(expression)[0]
+
+
+def brief(expression: Expression) -> str:
+    """The same for an error message: not too long."""
+    text = render(expression)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _render(expression: Expression) -> tuple[str, int]:
+    match expression:
+        case Name(name) | Column(name):
+            return quoted(name), _ATOM
+        case Literal(value):
+            return _literal(value), _ATOM
+        case Call(function, arguments):
+            return f"{function}({', '.join(map(render, arguments))})", _ATOM
+        case Negative(operand):
+            # A signed operand needs parentheses too: "--" would begin a comment.
+            text, level = _render(operand)
+            return f"-({text})" if level < _ATOM or text.startswith("-") else f"-{text}", _SIGN
+        case Arithmetic(op, left, right):
+            level = _SUM if op in "+-" else _PRODUCT
+            return f"{_above(left, level)} {op} {_above(right, level + 1)}", level
+        case And(operands):
+            return " AND ".join(_above(operand, _NOT) for operand in operands), _AND
+        case Or(operands):
+            return " OR ".join(_above(operand, _AND) for operand in operands), _OR
+        case Not(operand):
+            return _negated(operand)
+        case _:
+            return _comparison(expression, ""), _COMPARISON
+
+
+def _negated(operand: Expression) -> tuple[str, int]:
+    if isinstance(operand, In | Like | IsNull | IsTrue):
+        return _comparison(operand, "NOT "), _COMPARISON
+    return f"NOT {_above(operand, _SUM)}", _NOT
+
+
+def _comparison(expression: Expression, negation: str) -> str:
+    match expression:
+        case Comparison(op, left, right):
+            return f"{_above(left, _SUM)} {op} {_above(right, _SUM)}"
+        case In(operand, options):
+            listed = ", ".join(_literal(option.value) for option in options)
+            return f"{_above(operand, _SUM)} {negation}IN ({listed})"
+        case Like(operand, pattern):
+            return f"{_above(operand, _SUM)} {negation}LIKE {_literal(pattern)}"
+        case IsNull(operand):
+            return f"{_above(operand, _SUM)} IS {negation}NULL"
+        case IsTrue(operand, truth):
+            return f"{_above(operand, _SUM)} IS {negation}{'TRUE' if truth else 'FALSE'}"
+        case _:
+            raise TypeError(f"not an expression: {expression!r}")
+
+
+def _above(expression: Expression, least: int) -> str:
+    """The text, in parentheses if the node binds less tightly than ``least``."""
+    text, level = _render(expression)
+    return text if level >= least else f"({text})"
+
+
+def _literal(value: object) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case datetime():
+            return f"TIMESTAMP '{value.astimezone(UTC).isoformat(sep=' ')}'"
+        case str():
+            escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\0")
+            return f"'{escaped}'"
+        case float() if not math.isfinite(value):
+            raise ScriptError(f"{value!r} has no SQL literal", hint="only finite numbers do")
+        case _:
+            return repr(value)

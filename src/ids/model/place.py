@@ -7,8 +7,6 @@ from pathlib import Path
 
 from ids.errors import SourceError
 
-__all__ = ["is_remote", "local_path"]
-
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")  # one letter is a drive
 _LOCAL = re.compile(r"file:(//(localhost)?)?(?=/)", re.IGNORECASE)
 

@@ -8,23 +8,8 @@ from enum import Enum
 
 from ids.errors import Position
 from ids.model.expression import Expression
-from ids.model.sampling import checked_size, refuse_confidence
+from ids.model.options import checked_size, refuse_confidence
 from ids.model.window import CountWindow, TimeWindow
-
-__all__ = [
-    "Aggregate",
-    "Approximate",
-    "Drop",
-    "Emit",
-    "Explain",
-    "Item",
-    "ItemKind",
-    "Register",
-    "Select",
-    "Show",
-    "Statement",
-    "WindowClause",
-]
 
 
 class Emit(Enum):

@@ -13,15 +13,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-
-__all__ = ["DIGIT_BITS", "MAX_DEGREE", "MAX_DIGITS", "MAX_ROWS", "Layout", "Scale"]
+from math import frexp
 
 DIGIT_BITS = 35
 MAX_DIGITS = 5
 MAX_DEGREE = 6
 MAX_ROWS = 2**26  # a digit (35 bits) less a centre, times this, stays inside a signed 64-bit sum
 
+_MANTISSA = 53
+_LAST_BIT = -1074  # no double has a bit below this one
+
 Layout = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+def bits_of(largest: float, smallest: float) -> tuple[int, int]:
+    """Exponents that enclose the bits of values of these magnitudes: above all, at the lowest."""
+    return frexp(largest)[1], max(frexp(smallest)[1] - _MANTISSA, _LAST_BIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Windows: which rows are inside, and when the query speaks."""
+"""Windows: which rows are inside, and when the query emits; spans of time and counts of rows.
+
+Numbers and flags are Python's or NumPy's, and no text that looks like one.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,46 @@ from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from numbers import Real
+from operator import index
+from typing import Any
 
 from ids.errors import ScriptError
-from ids.model.whole import as_whole
 
-__all__ = ["Changelog", "CountWindow", "Duration", "TimeWindow", "microseconds", "span"]
+
+def as_whole(given: Any) -> int | None:
+    """``given`` as an int; None where it is no whole number.
+
+    >>> as_whole(5), as_whole(True), as_whole(5.0), as_whole("5")
+    (5, None, None, None)
+    """
+    if isinstance(given, bool):
+        return None
+    try:
+        return index(given)
+    except TypeError:
+        return None
+
+
+def is_number(given: Any) -> bool:
+    """Whether it is a real number; True is none."""
+    return isinstance(given, Real) and not isinstance(given, bool)
+
+
+def checked_count(name: str, given: Any, least: int = 0) -> int:
+    """The argument ``name`` as an int, no less than ``least``."""
+    whole = as_whole(given)
+    if whole is None or whole < least:
+        raise ScriptError(f"{name}={given!r}", hint=f"give a whole number, {least} or more")
+    return whole
+
+
+def checked_flag(name: str, given: Any) -> bool:
+    """The argument ``name``, which is True or False."""
+    if type(given).__name__ not in ("bool", "bool_"):  # bool_: NumPy's, not imported here
+        raise ScriptError(f"{name}={given!r}", hint="give True or False")
+    return bool(given)
+
 
 _UNITS = {
     "microsecond": 1,
@@ -34,7 +72,6 @@ _SHORT = {
     "d": "day",
     "w": "week",
 }
-_SPOKEN = [unit for unit in _UNITS if unit != "week"]
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]+)[\s,]*", re.ASCII)
 _FORMS = "write it as '10 seconds', '1h 30m' or '250ms'; the short units are w, d, h, m, s, ms, us"
 _NAMES = "known: " + ", ".join(_UNITS)
@@ -73,7 +110,7 @@ def span(duration: int) -> str:
     >>> span(600_000_000), span(5_400_000_000), span(86_400_000_000), span(1_500)
     ('10 minutes', '90 minutes', '1 day', '1,500 microseconds')
     """
-    unit = max((u for u in _SPOKEN if duration % _UNITS[u] == 0), key=lambda u: _UNITS[u])
+    unit = [u for u in _UNITS if u != "week" and duration % _UNITS[u] == 0][-1]
     count = duration // _UNITS[unit]
     return f"{count:,} {unit}" + ("" if count == 1 else "s")
 
@@ -113,7 +150,7 @@ def _number(digits: str) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class CountWindow:
-    """The ``size`` most recent rows, the newest included; speaks after every ``slide`` rows."""
+    """The ``size`` most recent rows, the newest included; emits after every ``slide`` rows."""
 
     size: int
     slide: int = 1
@@ -129,6 +166,14 @@ class CountWindow:
             raise ScriptError(fact, hint="both must be at least 1")
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "slide", slide)
+
+    @classmethod
+    def preceding(cls, rows: int, slide: int, *, and_current: bool) -> CountWindow:
+        """The frame ``ROWS n PRECEDING``: the paper's n most recent rows, the newest included.
+
+        ``ROWS BETWEEN n PRECEDING AND CURRENT ROW`` holds n + 1 rows, as in standard SQL.
+        """
+        return cls(rows + and_current, slide)
 
 
 @dataclass(frozen=True, slots=True, init=False)

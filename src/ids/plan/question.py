@@ -1,20 +1,62 @@
-"""A question put to a running engine: which state answers it."""
+"""A question put to a running engine: which state answers it, and what each way would cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ids.games import Game
-from ids.model.expression import And, Expression, IsTrue, Literal, Name, Not, Or, children
-from ids.model.query import Approximate
-from ids.model.table import Kind
-from ids.plan.recognising import Recogniser, Related
+from ids.model import And, Approximate, Expression, Kind, Name, Not, Or, children
 from ids.plan.select import mechanism_of, registered_as
-from ids.predicates.binding import bind_predicate
+from ids.predicates import bind_predicate, predicate_key
 
-__all__ = ["Path", "Question", "choose", "named_in", "over_names", "rows_path"]
+# Nanoseconds, as the evaluation finds them, rounded; only their proportions decide.
+_SCAN_ROW = 2.5
+_CANDIDATE_ROW = 8.0
+_INDEX_START = 15_000.0
+_SCAN_START = 40_000.0
+
+
+class Offer(NamedTuple):
+    """One way to an answer.
+
+    touched  rows it expects to look at
+    cost     nanoseconds it expects to take
+    why      why it is on offer
+    exact    whether the answer will be
+    """
+
+    mechanism: str
+    touched: int
+    cost: float
+    why: str
+    exact: bool = True
+
+
+def scan_offer(rows: int) -> Offer:
+    """Every row inside, once."""
+    cost = _SCAN_START + rows * _SCAN_ROW
+    return Offer("scan", rows, cost, f"it looks at all {rows:,} rows inside")
+
+
+def index_offer(rows: int, candidates: int) -> Offer:
+    """The rows that the index cannot rule out."""
+    cost = _INDEX_START + candidates * _CANDIDATE_ROW
+    return Offer("index", candidates, cost, f"the index leaves {candidates:,} of {rows:,} rows")
+
+
+def sample_offer(drawn: int, *, stratified: bool, asked: bool) -> Offer:
+    """The rows drawn."""
+    mechanism = "stratified" if stratified else "sample"
+    cost = _SCAN_START + drawn * _CANDIDATE_ROW
+    why = "a sample was asked for" if asked else "it looks at rows drawn at random"
+    return Offer(mechanism, drawn, cost, why, exact=False)
+
+
+def choose_offer(offers: Sequence[Offer]) -> Offer:
+    """The cheapest exact one; an estimate only where nothing exact is on offer."""
+    return min(offers, key=lambda offer: (not offer.exact, offer.cost))
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +67,7 @@ class Path:
     why        what made it so
     name       the registered predicate, for a marginal
     condition  over the registered names (compositional) or over columns (rows)
-    key        of a condition over columns: equal for all conditions that mean the same
-    related    what the registered predicates tell of a condition over columns
+    key        of a condition over columns: equal only for conditions that hold on the same rows
     """
 
     mechanism: str
@@ -34,7 +75,6 @@ class Path:
     name: str | None = None
     condition: Expression | None = None
     key: str = ""
-    related: Related | None = None
 
 
 class Question(NamedTuple):
@@ -56,13 +96,26 @@ def over_names(predicate: Expression, registered: Mapping[str, Expression]) -> E
     return bind_predicate(predicate, dict.fromkeys(registered, Kind.BOOLEAN))
 
 
+def names_by_key(registered: Mapping[str, Expression]) -> dict[str, Expression]:
+    """The registered predicates' names, and NOT of them, by their keys; of one key, the first."""
+    known: dict[str, Expression] = {}
+    for name, bound in registered.items():
+        known.setdefault(predicate_key(bound), Name(name))
+    for name, bound in registered.items():
+        known.setdefault(predicate_key(Not(bound)), Not(Name(name)))
+    return known
+
+
 def choose(
     predicate: Expression,
     registered: Mapping[str, Expression],
     schema: Mapping[str, Kind],
-    recogniser: Recogniser,
+    names: Mapping[str, Expression],
 ) -> Path:
-    """Registered, then compositional, by name or by meaning; anything else is put to the rows."""
+    """Which state answers: a registered predicate, by name or by key, or atoms, or the rows.
+
+    ``names`` are what ``names_by_key`` gives.
+    """
     mechanism = mechanism_of(predicate, registered, schema)
     if mechanism == "marginal":
         assert isinstance(predicate, Name)
@@ -72,40 +125,46 @@ def choose(
         condition = over_names(predicate, registered)
         return Path("compositional", "it combines registered predicates", None, condition)
     bound = bind_predicate(predicate, schema, registered)
-    name = recogniser.name_of(bound)
-    if name is not None:
-        return Path("marginal", f"it means the registered {name}", name)
-    path = rows_path(bound, recogniser)
-    if path.related is not None and not _reads_columns(path.related.mixed):
-        condition = over_names(path.related.mixed, registered)
-        return Path("compositional", "its parts are registered", None, condition)
-    return path
+    meant = _in_names(bound, names)
+    if isinstance(meant, Name):
+        return Path("marginal", f"it means the registered {meant.name}", meant.name)
+    if meant is not None:
+        return Path(
+            "compositional", "its parts are registered", None, over_names(meant, registered)
+        )
+    return rows_path(bound)
 
 
-def rows_path(bound: Expression, recogniser: Recogniser) -> Path:
-    """A condition over columns, put to the rows; what is registered may spare most of them."""
-    related = recogniser.related(bound)
-    return Path(
-        "rows",
-        "nothing registered answers it",
-        condition=bound,
-        key=recogniser.key(bound),
-        related=related if related.useful else None,
-    )
+def _in_names(bound: Expression, names: Mapping[str, Expression]) -> Expression | None:
+    """A condition as a combination of registered predicates; None where a part of it is none.
+
+    Where AND and OR are TRUE depends only on where their operands are TRUE, so an operand may be
+    exchanged for one with the same key. NOT is pushed in first.
+    """
+    if (known := names.get(predicate_key(bound))) is not None:
+        return known
+    match bound:
+        case Not(Not(operand)):
+            return _in_names(operand, names)
+        case Not(And(operands)):
+            bound = Or(tuple(map(Not, operands)))
+        case Not(Or(operands)):
+            bound = And(tuple(map(Not, operands)))
+    if not isinstance(bound, And | Or):
+        return None
+    parts = []
+    for operand in bound.operands:
+        part = _in_names(operand, names)
+        if part is None:
+            return None
+        parts.append(part)
+    return type(bound)(tuple(parts))
 
 
-def _reads_columns(mixed: Expression) -> bool:
-    """Whether a part is left that no registered predicate stands for."""
-    match mixed:
-        case Name():
-            return False
-        case Literal(value):
-            return not isinstance(value, bool | None)
-        case And(operands) | Or(operands):
-            return any(map(_reads_columns, operands))
-        case Not(operand) | IsTrue(operand):
-            return _reads_columns(operand)
-    return True
+def rows_path(bound: Expression) -> Path:
+    """A condition over columns, put to the rows."""
+    key = predicate_key(bound)
+    return Path("rows", "nothing registered answers it", condition=bound, key=key)
 
 
 def named_in(predicate: Expression) -> list[Name]:

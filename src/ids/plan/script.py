@@ -11,22 +11,9 @@ from typing import Generic, TypeVar
 from ids.errors import KindError, ScriptError, UnknownNameError, in_script
 from ids.games import GAMES
 from ids.language import parse
-from ids.model.query import Drop, Explain, Register, Select, Show, Statement
-from ids.model.table import Kind, Misread
-from ids.plan.registry import Registry
-from ids.plan.select import SelectPlan, plan_select
-from ids.source.table import remedy
-
-__all__ = [
-    "Schema",
-    "Step",
-    "Tables",
-    "just_text",
-    "nothing_asked",
-    "planned",
-    "statements_of",
-    "unsupported_named",
-]
+from ids.model import Drop, Explain, Kind, Misread, Register, Select, Show, Statement
+from ids.plan.select import Registry, SelectPlan, plan_select
+from ids.source import remedy
 
 T = TypeVar("T")
 

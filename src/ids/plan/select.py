@@ -1,25 +1,86 @@
-"""A SELECT against a table: what to read, what to keep, and how each item will be answered."""
+"""The plan of a SELECT: what to read, what to keep, how each item is answered; and EXPLAIN."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ids.errors import KindError, ScriptError, UnknownNameError
 from ids.games import Game, find
-from ids.model.expression import And, Expression, Literal, Name, Not, Or, children, columns_of
-from ids.model.query import Aggregate, Approximate, Item, ItemKind, Select
-from ids.model.rendering import quoted, render
-from ids.model.sampling import extremes_of
-from ids.model.table import Kind
-from ids.model.window import CountWindow, TimeWindow
-from ids.plan.registry import Registry
-from ids.predicates.binding import bind, bind_measure, bind_predicate
-from ids.predicates.kinds import noun
+from ids.model import (
+    Aggregate,
+    And,
+    Approximate,
+    CountWindow,
+    Drop,
+    Expression,
+    Item,
+    ItemKind,
+    Kind,
+    Literal,
+    Name,
+    Not,
+    Or,
+    Register,
+    Select,
+    TimeWindow,
+    children,
+    columns_of,
+    extremes_of,
+    quoted,
+    render,
+    span,
+)
+from ids.predicates import bind, bind_measure, bind_predicate, other_spelling
 
-__all__ = ["PlannedItem", "SelectPlan", "mechanism_of", "plan_select", "registered_as", "resolve"]
+# What each column holds; None for nothing.
+Kinds = Mapping[str, Kind | None]
 
-Schema = Mapping[str, Kind | None]
+
+class Registry:
+    """Registered predicates by table, in the order they were registered; names fold case."""
+
+    def __init__(self) -> None:
+        self._by_table: dict[str, dict[str, Register]] = {}
+        self._bound: dict[str, dict[str, Expression]] = {}
+
+    def register(self, statement: Register) -> None:
+        """Add a predicate; a name is taken once per table."""
+        names = self._by_table.setdefault(statement.table.lower(), {})
+        if statement.name.lower() in names:
+            raise ScriptError(
+                f"predicate {statement.name!r} is already registered on {statement.table}",
+                statement.at,
+                f"DROP PREDICATE {statement.name} ON {statement.table} first",
+            )
+        names[statement.name.lower()] = statement
+
+    def drop(self, statement: Drop) -> None:
+        """Forget a predicate."""
+        names = self._by_table.get(statement.table.lower(), {})
+        if statement.name.lower() not in names:
+            known = [r.name for r in names.values()]
+            raise UnknownNameError("predicate", statement.name, known, statement.at)
+        del names[statement.name.lower()]
+        self._bound.pop(statement.table.lower(), None)  # others may have been written with it
+
+    def bound(self, table: str, schema: Kinds) -> Mapping[str, Expression]:
+        """The table's predicates, bound to its columns; each may use those before it.
+
+        A table keeps its schema while a script runs: only what is new since the last call is bound.
+        """
+        bound = self._bound.setdefault(table.lower(), {})
+        registered = self._by_table.get(table.lower(), {}).values()
+        for statement in islice(registered, len(bound), None):
+            bound[statement.name] = bind_predicate(
+                statement.condition, schema, bound, columns_first=True, table=table
+            )
+        return bound
+
+    def __iter__(self) -> Iterator[Register]:
+        for names in self._by_table.values():
+            yield from names.values()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +157,7 @@ class SelectPlan:
         return tuple(dict.fromkeys(read))
 
 
-def plan_select(select: Select, schema: Schema, registry: Registry) -> SelectPlan:
+def plan_select(select: Select, schema: Kinds, registry: Registry) -> SelectPlan:
     """Bind a SELECT to its table's columns and registered predicates.
 
     A column without a kind holds nothing, and may stand wherever NULL may.
@@ -125,7 +186,7 @@ class _Planner:
     """One SELECT being bound; measures and predicates are numbered as they are met."""
 
     select: Select
-    schema: Schema
+    schema: Kinds
     registered: Mapping[str, Expression]
     measures: dict[Expression | None, int] = field(default_factory=dict)
     predicates: dict[Expression, int] = field(default_factory=dict)
@@ -166,7 +227,7 @@ class _Planner:
         kind = self.schema[names[0]]
         if isinstance(window.frame, TimeWindow) and kind not in (Kind.TIME, None):
             raise KindError(
-                f"RANGE needs a timestamp to order by, {names[0]!r} is {noun(kind)}",
+                f"RANGE needs a timestamp to order by, {names[0]!r} is {kind.noun}",
                 window.columns_at.get(window.order_by[0], window.at),
                 _way_to_order(names[0], kind),
                 [names[0]] if kind is Kind.TEXT else [],
@@ -215,14 +276,92 @@ def registered_as(name: str, registered: Iterable[str], schema: Iterable[str]) -
 
 def resolve(name: str, schema: Iterable[str], select: Select) -> str:
     """A column's exact spelling: as written, or the one that differs only in case."""
-    columns, window = tuple(schema), select.window
+    columns = tuple(schema)
     if name in columns:
         return name
-    at = window.columns_at.get(name, window.at)
-    alike = [column for column in columns if column.lower() == name.lower()]
-    if len(alike) > 1:
-        hint = "write " + " or ".join(sorted(alike))
-        raise ScriptError(f"{name!r} is ambiguous in {select.table}", at, hint)
-    if not alike:
+    at = select.window.columns_at.get(name, select.window.at)
+    found = other_spelling(name, columns, at, select.table)
+    if found is None:
         raise UnknownNameError("column", name, columns, at)
-    return alike[0]
+    return found
+
+
+# What the state holds for every power sum up to the degree, in the paper's letters.
+_SUMS = ("m rows", "A = Σ y", "B = Σ y²")
+_MECHANISMS = {
+    "marginal": "marginal (registered)",
+    "compositional": "compositional (of registered predicates)",
+    "inline": "inline (a condition of this query)",
+}
+
+
+def explain(plan: SelectPlan) -> list[str]:
+    """The plan in words; O(size of the plan)."""
+    lines = [f"read {quoted(plan.table)}: {', '.join(map(quoted, plan.columns))}"]
+    if plan.where is not None:
+        lines.append(f"keep the rows where {render(plan.where)}")
+    lines += _window_lines(plan)
+    if plan.predicates:
+        several = _counted(len(plan.predicates), "predicate")
+        lines.append(f"refine into atoms by {several}, a bit each")
+        lines += [f"  bit {bit}: {render(p)}" for bit, p in enumerate(plan.predicates)]
+    lines += _sum_lines(plan)
+    for item in plan.items:
+        lines += [f"{quoted(item.name)} = {_item(item, plan)}"]
+    lines.append(f"emit {_emitted(plan)}")
+    return lines
+
+
+def _window_lines(plan: SelectPlan) -> list[str]:
+    window = plan.window
+    keys = f" of each {', '.join(map(quoted, plan.partition_by))}" if plan.partition_by else ""
+    order = ", ".join(map(quoted, plan.order_by))
+    if isinstance(window, CountWindow):
+        newest = "row" if window.size == 1 else f"{window.size:,} rows"
+        return [f"window: the newest {newest}{keys}, ordered by {order}"]
+    held = f"the rows{keys} in (t - {span(window.duration)}, t], ordered by {order}"
+    assert window.slide is not None
+    return [f"window: {held}", f"  t: every whole {_each(span(window.slide))} since 1970 UTC"]
+
+
+def _sum_lines(plan: SelectPlan) -> list[str]:
+    lines = []
+    for measure, degree in zip(plan.measures, plan.degrees, strict=True):
+        kept = _SUMS[: degree + 1] if degree <= 2 else (_SUMS[0], f"Σ y … Σ y^{degree}")
+        of = "" if measure is None else f" of y = {render(measure)}"
+        lines.append(f"keep exactly, for each atom: {', '.join(kept)}{of}")
+    return lines
+
+
+def _item(item: PlannedItem, plan: SelectPlan) -> str:
+    measure = plan.measures[item.measure]
+    aggregate = f"{item.game.name}({'*' if measure is None else render(measure)})"
+    if item.predicate is None:
+        return aggregate
+    parts = f" with {' and '.join(item.parts).lower()}" if item.parts else ""
+    asked = f"{item.kind.value}({aggregate}, {item.asked}){parts}"
+    change = "the change since one slide before, " if item.kind is ItemKind.DELTA else ""
+    if item.approximate is not None:
+        size, percent = item.approximate.size, 100.0 * item.approximate.confidence
+        rows = _counted(size, "row")
+        return f"{asked}: {change}sample of {rows}, bound at {percent:.12g} %"
+    return f"{asked}: {change}bit {item.predicate}, {_MECHANISMS[item.mechanism]}, exact"
+
+
+def _emitted(plan: SelectPlan) -> str:
+    each = " of each key" if plan.partition_by else ""
+    if plan.final:
+        return f"the last answer{each}"
+    if isinstance(plan.window, CountWindow):
+        slide = plan.window.slide
+        return f"an answer after every {_each(_counted(slide, 'row'))}{each}"
+    return f"an answer{each} at every t whose window is not empty"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def _each(counted: str) -> str:
+    """``1 row`` as it stands after "every"."""
+    return counted.removeprefix("1 ")

@@ -1,1 +1,61 @@
 """From conditions to membership: binding, three-valued truth, and the refinement into atoms."""
+
+from ids.predicates.atoms import Refinement
+from ids.predicates.binder import (
+    bind,
+    bind_measure,
+    bind_predicate,
+    other_spelling,
+    refuse_constant_tests,
+)
+from ids.predicates.factors import (
+    VALUE,
+    BooleanFactor,
+    ConditionFactor,
+    Factor,
+    RangeFactor,
+    Split,
+    TextFactor,
+    cuts_of,
+    null_of,
+    representatives,
+    split,
+)
+from ids.predicates.functions import FUNCTIONS
+from ids.predicates.normal_form import predicate_key
+from ids.predicates.overflow import constants_first, overflow_message
+from ids.predicates.three_valued import Measure, evaluate_measure, holds, kleene, measure, truth
+from ids.predicates.vector import Kleene, exact_number, objects
+
+__all__ = [
+    "FUNCTIONS",
+    "VALUE",
+    "BooleanFactor",
+    "ConditionFactor",
+    "Factor",
+    "Kleene",
+    "Measure",
+    "RangeFactor",
+    "Refinement",
+    "Split",
+    "TextFactor",
+    "bind",
+    "bind_measure",
+    "bind_predicate",
+    "constants_first",
+    "cuts_of",
+    "evaluate_measure",
+    "exact_number",
+    "holds",
+    "kleene",
+    "measure",
+    "null_of",
+    "objects",
+    "other_spelling",
+    "overflow_message",
+    "predicate_key",
+    "refuse_constant_tests",
+    "representatives",
+    "split",
+    "truth",
+]

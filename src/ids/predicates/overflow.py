@@ -7,7 +7,7 @@ to its right, and arithmetic of integers with a NULL in it is NULL whatever the 
 
 Columns are evaluated as if nothing were wrong. Only if some row wraps around, they are evaluated
 here once more, each value with the rows on which looking at it is an error. O(nodes * rows).
-``ids.spark.expressions`` writes SQL that follows the same rules.
+``ids.spark.condition_sql`` writes SQL that follows the same rules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ids.errors import DataError
-from ids.model.expression import (
+from ids.model import (
     And,
     Arithmetic,
     Call,
@@ -28,36 +28,29 @@ from ids.model.expression import (
     In,
     IsNull,
     IsTrue,
+    Kind,
     Like,
     Literal,
     Negative,
     Not,
     Or,
+    Table,
+    brief,
     children,
     columns_of,
 )
-from ids.model.rendering import brief
-from ids.model.table import Kind, Table
-from ids.predicates.comparison import compare, within
-from ids.predicates.functions import NOWHERE, absolute, call, coalesce, computed, negative
-from ids.predicates.patterns import like
+from ids.predicates.functions import NOWHERE, absolute, call, coalesce, computed, like, negative
 from ids.predicates.vector import (
     Kleene,
     Mask,
     Vector,
     column,
+    compare,
     constant,
     from_kleene,
     to_kleene,
+    within,
 )
-
-__all__ = [
-    "constants_first",
-    "has_arithmetic",
-    "needed_kleene",
-    "needed_vector",
-    "overflow_message",
-]
 
 _ZERO = Vector(Kind.NUMBER, np.zeros(1, np.int64))
 

@@ -1,6 +1,59 @@
 """Where results go out: Parquet, CSV, JSON Lines, a directory, a stream."""
 
-from ids.sink.target import check
-from ids.sink.writing import stream_csv, write
+from ids.sink.atomic_files import (
+    Entry,
+    Files,
+    LocalFiles,
+    Readable,
+    Staged,
+    faults_named,
+    sweep,
+    together,
+    whole_directory,
+)
+from ids.sink.output_file import (
+    Format,
+    Target,
+    check_directory,
+    is_device,
+    is_directory,
+    opened,
+    opening,
+    owned,
+    parts,
+    refuse_foreign,
+    refuse_orphan,
+    resolve,
+    stream_csv,
+    write,
+    write_jsonl,
+    write_stream,
+)
 
-__all__ = ["check", "stream_csv", "write"]
+__all__ = [
+    "Entry",
+    "Files",
+    "Format",
+    "LocalFiles",
+    "Readable",
+    "Staged",
+    "Target",
+    "check_directory",
+    "faults_named",
+    "is_device",
+    "is_directory",
+    "opened",
+    "opening",
+    "owned",
+    "parts",
+    "refuse_foreign",
+    "refuse_orphan",
+    "resolve",
+    "stream_csv",
+    "sweep",
+    "together",
+    "whole_directory",
+    "write",
+    "write_jsonl",
+    "write_stream",
+]

@@ -1,8 +1,72 @@
 """Where tables come in: files and what lies in memory, as columns."""
 
-from ids.source.declared import Declared
-from ids.source.opening import open_table
-from ids.source.retyped import misread_of, unfit_rows
-from ids.source.table import Source
+from ids.source.declared_schema import (
+    BLANKS,
+    EPOCHS,
+    FALSE,
+    NOTHING,
+    SPELLINGS,
+    TRUE,
+    Declared,
+    declared,
+    epoch_bounds,
+    fitting_types,
+    kind_of_type,
+    micros_of,
+    plain_type,
+    plain_types,
+    unfit_reason,
+)
+from ids.source.files import (
+    FORMATS,
+    FilePath,
+    FileSource,
+    ParquetPart,
+    at_once,
+    find_files,
+    has_files,
+    missing,
+)
+from ids.source.inferred import Sampled, sample, sampled_source
+from ids.source.memory import ARROW_TYPES, REPEATED, Source, article, kind_of, refusal, remedy
+from ids.source.tabular import misread_of, open_table, unfit_rows, with_declared_types
 
-__all__ = ["Declared", "Source", "misread_of", "open_table", "unfit_rows"]
+__all__ = [
+    "ARROW_TYPES",
+    "BLANKS",
+    "EPOCHS",
+    "FALSE",
+    "FORMATS",
+    "NOTHING",
+    "REPEATED",
+    "SPELLINGS",
+    "TRUE",
+    "Declared",
+    "FilePath",
+    "FileSource",
+    "ParquetPart",
+    "Sampled",
+    "Source",
+    "article",
+    "at_once",
+    "declared",
+    "epoch_bounds",
+    "find_files",
+    "fitting_types",
+    "has_files",
+    "kind_of",
+    "kind_of_type",
+    "micros_of",
+    "misread_of",
+    "missing",
+    "open_table",
+    "plain_type",
+    "plain_types",
+    "refusal",
+    "remedy",
+    "sample",
+    "sampled_source",
+    "unfit_reason",
+    "unfit_rows",
+    "with_declared_types",
+]

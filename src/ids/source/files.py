@@ -1,56 +1,406 @@
-"""Tables in files: each column is read from every file and joined in file order."""
+"""Tables in files: a Parquet, CSV or JSON Lines file, or a directory of them in name order.
+
+A text file has no schema: its types are known only when all of it has been read, so it is read
+whole, once, when the table is opened. Of a Parquet file the footer is read then, and the columns
+when they are asked for.
+"""
 
 from __future__ import annotations
 
+import csv
+import json
+import re
+from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from itertools import accumulate
 from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol, Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
 from pyarrow import types
 
-from ids.errors import SourceError
-from ids.model.table import Kind, Table
-from ids.source.arrow import canonical, column_data, join
-from ids.source.declared import plain_type
-from ids.source.folder import FilePath, find_files
-from ids.source.memory import described, one_line
-from ids.source.parts import ParquetPart, Part, TextPart
-from ids.source.table import DISAGREEING, refusal
-from ids.source.text import read_csv, read_jsonl
+from ids.errors import SourceError, closest
+from ids.model import ColumnData, Kind
+from ids.source.declared_schema import plain_type
+from ids.source.memory import (
+    DISAGREEING,
+    Source,
+    canonical,
+    column_data,
+    described,
+    join,
+    kind_of,
+    one_line,
+)
 
-__all__ = ["FileSource", "open_files", "text_parts"]
+_AT_ONCE = 16  # requests to a file system that is far away
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+_KNOWN = "IDS reads .parquet, .csv, .jsonl, .ndjson and .json, or a directory of them"
+
+
+class FilePath(Protocol):
+    """A path of ``pathlib``, or one on another file system that answers like it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suffix(self) -> str: ...
+
+    @property
+    def parent(self) -> Self: ...
+
+    def exists(self) -> bool: ...
+
+    def is_dir(self) -> bool: ...
+
+    def is_file(self) -> bool: ...
+
+    def iterdir(self) -> Iterator[Self]: ...
+
+    def stat(self) -> Any: ...  # st_size and st_mtime_ns are asked for
+
+    def open(self, mode: Literal["rb"]) -> BinaryIO: ...
+
+
+P = TypeVar("P", bound=FilePath)
+
+
+def find_files(path: P) -> tuple[str, list[P]]:
+    """The format, and the files in the order in which their rows count."""
+    if not path.exists():
+        raise SourceError(missing(path))
+    files = _of_directory(path) if path.is_dir() else [path]
+    formats = {file: FORMATS.get(file.suffix.lower()) for file in files}
+    for file, format_ in formats.items():
+        if format_ is None:
+            raise SourceError(f"{file} is of no known format; {_KNOWN}")
+        if format_ != formats[files[0]]:
+            raise SourceError(
+                f"{path} mixes formats ({files[0].name}, {file.name}); "
+                "give a directory of one format"
+            )
+    return formats[files[0]] or "", files
+
+
+def _of_directory(path: P) -> list[P]:
+    """Its visible files; names that begin with ``.`` or ``_`` are bookkeeping, as in Spark."""
+    entries = sorted((e for e in path.iterdir() if e.name[0] not in "._"), key=lambda e: e.name)
+    for entry in entries:
+        if entry.is_dir() and "=" in entry.name:
+            raise SourceError(
+                f"{path} is partitioned ({entry.name}); give one directory that holds the files"
+            )
+    files = [entry for entry in entries if not entry.is_dir()]
+    if not files:
+        raise SourceError(f"{path} holds no data files; {_KNOWN}")
+    return files
+
+
+def has_files(path: FilePath, *, declared: bool) -> bool:
+    """Whether the directory of a stream holds files yet; if not, its columns must be declared."""
+    if path.is_file():
+        raise SourceError(
+            f"{path} is a file; a stream reads a directory to which files come, "
+            f"name {path.parent}/ or run it without a stream"
+        )
+    if not path.is_dir() or any(e.name[0] not in "._" and not e.is_dir() for e in path.iterdir()):
+        return True
+    if not declared:
+        raise SourceError(
+            f"{path} holds no data files yet; declare their columns with "
+            "schema='a STRING, b DOUBLE, t TIMESTAMP', or put one there first"
+        )
+    return False
+
+
+def at_once(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """What a function that waits for a file system gives for each, several at a time."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(function, items))
+
+
+def missing(path: FilePath, what: str = "file or directory") -> str:
+    """That a path leads nowhere, and where it may have been meant to lead."""
+    folder = path.parent
+    if not folder.is_dir():
+        return f"no such {what}: {path}"
+    near = closest(path.name, [e.name for e in folder.iterdir() if e.name[0] not in "._"])
+    return f"no such {what}: {path}" + (f"; {near}" if near else "")
+
+
+class Part(ABC):
+    """A file of a table; ``absent_is_null`` where a column may be left out (a key in JSON)."""
+
+    def __init__(
+        self, path: FilePath, schema: pa.Schema, rows: int, *, absent_is_null: bool = False
+    ) -> None:
+        self.path, self.schema, self.rows = path, schema, rows
+        self.absent_is_null = absent_is_null
+        repeated = [name for name, times in Counter(schema.names).items() if times > 1]
+        if repeated:
+            raise SourceError(f"{path} has two columns {repeated[0]!r}; rename one")
+
+    @abstractmethod
+    def read(self, columns: list[str]) -> pa.Table:
+        """These columns of the file."""
+
+
+class TextPart(Part):
+    """A CSV or JSON Lines file, which is in memory already (its types are known only then)."""
+
+    def __init__(self, path: FilePath, table: pa.Table, *, absent_is_null: bool) -> None:
+        super().__init__(path, table.schema, table.num_rows, absent_is_null=absent_is_null)
+        self._table = table
+
+    def read(self, columns: list[str]) -> pa.Table:
+        return self._table.select(columns)
+
+
+class ParquetPart(Part):
+    """A Parquet file: opening it reads the footer, reading it only the columns asked for."""
+
+    def __init__(self, path: FilePath) -> None:
+        self.path = path
+        try:
+            with self._open() as file:
+                schema, self.footer = file.schema_arrow, file.metadata
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(path, error) from error
+        super().__init__(path, schema, self.footer.num_rows)
+
+    def read(self, columns: list[str]) -> pa.Table:
+        texts = [name for name in columns if kind_of(self.schema.field(name).type) is Kind.TEXT]
+        try:
+            try:
+                return self._columns(columns, texts)
+            except OSError as error:
+                # Arrow makes no dictionary of text in the delta encodings of newer writers
+                if "Not yet implemented" not in str(error):
+                    raise
+                return self._columns(columns, ())
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self.path, error) from error
+
+    def _columns(self, columns: list[str], dictionaries: Iterable[str]) -> pa.Table:
+        with self._open(dictionaries) as file:
+            # Arrow takes a name for a path too: 'a' would also bring 'a.b'
+            return file.read(columns).select(columns)
+
+    @contextmanager
+    def _open(self, dictionaries: Iterable[str] = ()) -> Iterator[pq.ParquetFile]:
+        """Text comes with its dictionary, as it lies in the file: nothing is hashed again."""
+        # Arrow reads a file of this machine without Python
+        place = nullcontext(self.path) if isinstance(self.path, Path) else self.path.open("rb")
+        with (
+            place as file,
+            pq.ParquetFile(
+                file, read_dictionary=list(dictionaries), coerce_int96_timestamp_unit="us"
+            ) as opened,
+        ):
+            yield opened
+
+
+def _unreadable(path: FilePath, error: BaseException) -> SourceError:
+    if "footer" in str(error) or "Parquet file size is" in str(error):
+        return SourceError(f"{path} is not a whole Parquet file; write it again")
+    return SourceError(f"cannot read {path}: {one_line(error)}")
+
+
+_BLOCK = 1 << 23  # a record must fit into a block
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
+
+
+def read_csv(path: Path, as_text: Iterable[str] = (), nulls: Sequence[str] = ()) -> pa.Table:
+    """A CSV file with a header; an empty field is NULL, and ``""`` is the empty text.
+
+    The columns of ``as_text`` are not guessed at. The texts of ``nulls`` are NULL, too.
+    """
+    try:
+        table = _parse_csv(path, as_text, nulls, threads=True)
+    except pa.ArrowInvalid as error:
+        raise SourceError(_csv_fault(path, error)) from error
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {one_line(error)}") from error
+    if _quote_left_open(path):
+        raise SourceError(f"{path} ends inside a quoted field; write the file again")
+    return _without(table, nulls)
+
+
+def _parse_csv(
+    path: Path, as_text: Iterable[str], nulls: Sequence[str], *, threads: bool
+) -> pa.Table:
+    return pa.csv.read_csv(
+        _ended(path),
+        read_options=pa.csv.ReadOptions(use_threads=threads, block_size=_BLOCK),
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pa.csv.ConvertOptions(
+            null_values=["", *nulls],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            column_types={name: pa.string() for name in as_text},
+        ),
+    )
+
+
+def _ended(path: Path) -> Path | pa.BufferReader:
+    """The file; one that ends in a comma gets its last line end.
+
+    Arrow takes an empty field at the very end of a file for quoted if the one before it was.
+    """
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 1))
+        if file.read(1) != b",":
+            return path
+        file.seek(0)
+        return pa.BufferReader(file.read() + b"\n")
+
+
+def _without(table: pa.Table, nulls: Sequence[str]) -> pa.Table:
+    """NULL for each of ``nulls`` in a column of text, also where it was quoted."""
+    if not nulls:
+        return table
+    meant = pa.array(nulls, pa.string())
+    for i, field in enumerate(table.schema):
+        if types.is_string(field.type):
+            column = table.column(i)
+            kept = pc.if_else(pc.is_in(column, meant), pa.scalar(None, pa.string()), column)
+            table = table.set_column(i, field.name, kept)
+    return table
+
+
+def _csv_fault(path: Path, error: pa.ArrowInvalid) -> str:
+    if "Empty CSV" in str(error):
+        return f"{path} is empty; a CSV file begins with a line of column names"
+    try:
+        _parse_csv(path, (), (), threads=False)  # slower, but it counts rows
+    except pa.ArrowInvalid as counted:
+        error = counted
+    ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
+    if ragged:
+        row, expected, got = (int(group) for group in ragged.groups())
+        return (
+            f"row {row - 1} of {path} has {got} fields where the header has {expected}; "
+            "mend the row, or write the file again"
+        )
+    return f"cannot read {path}: {one_line(error)}"
+
+
+def _quote_left_open(path: Path) -> bool:
+    """Arrow takes a quote that is never closed for one that closes at the end of the file.
+
+    An odd number of quotes is the only sign; only then is the file read a second time.
+    """
+    with pa.memory_map(str(path)) as mapped:
+        quotes = np.count_nonzero(np.frombuffer(mapped.read_buffer(), np.uint8) == ord('"'))
+    if quotes % 2 == 0:
+        return False
+    with path.open(newline="", encoding="utf-8", errors="replace") as file:
+        try:
+            for _ in csv.reader(file, strict=True):
+                pass
+        except csv.Error as error:
+            return "unexpected end of data" in str(error)
+    return False
+
+
+def read_jsonl(path: Path, as_text: Iterable[str] = (), nulls: Sequence[str] = ()) -> pa.Table:
+    """A file of one JSON object a line; a missing key is NULL, and so are the texts of ``nulls``.
+
+    The columns of ``as_text`` hold text, and no guess is made at its meaning.
+    """
+    explicit = pa.schema([(name, pa.string()) for name in as_text])
+    try:
+        table = pa.json.read_json(
+            path,
+            read_options=pa.json.ReadOptions(block_size=_BLOCK),
+            parse_options=pa.json.ParseOptions(explicit_schema=explicit),
+        )
+    except pa.ArrowInvalid as error:
+        raise SourceError(_jsonl_fault(path, error)) from error
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {one_line(error)}") from error
+    table = _without(table, nulls)
+    for i, field in enumerate(table.schema):
+        if types.is_string(field.type) and field.name not in explicit.names:
+            table = table.set_column(i, field.name, _timestamps(table.column(i)))
+    return table
+
+
+def _jsonl_fault(path: Path, error: pa.ArrowInvalid) -> str:
+    if "Empty JSON" in str(error):
+        return f"{path} is empty; a JSON Lines file holds one object a line"
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip() and not _is_object(line):
+                return f"line {number} of {path} is not one JSON object; write one on each line"
+    # Arrow counts rows within a block of its own, which helps nobody
+    fault = re.sub(r"\.? in row \d+$", "", one_line(error)).removeprefix("JSON parse error: ")
+    return f"cannot read {path}: {fault}"
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A text column as timestamps if every value is one: Arrow's own guess stops at seconds."""
+    texts = column.drop_null()
+    if len(texts) == 0 or not _TIMESTAMP.match(texts[0].as_py()):
+        return column
+    zone = "UTC" if pc.match_substring_regex(texts[0], r"(Z|[+-]\d\d:?\d\d)$").as_py() else None
+    for unit in ("us", "ns"):
+        try:
+            return column.cast(pa.timestamp(unit, zone))
+        except pa.ArrowInvalid:
+            continue
+    return column
+
 
 _SPELLED_OUT = ("STRING", "TIMESTAMP")  # in JSON, which has numbers and Booleans of its own
 
 
-class FileSource:
-    """The rows of one or more files of one format.
-
-    Parquet reads the footers at once and, later, the columns asked for; text is parsed at once.
-    """
+class FileSource(Source):
+    """The rows of one or more files of one format, in the order of the files."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
         self._ends = list(accumulate(part.rows for part in parts))
-        self.rows = self._ends[-1]
-        self.schema, self.unsupported = _unified(parts)
-        self.untyped = frozenset(name for name, kinds in _kinds(parts).items() if not kinds)
-        if not self.schema and not self.unsupported:
+        schema, unsupported = _unified(parts)
+        untyped = [name for name, kinds in _kinds(parts).items() if not kinds]
+        super().__init__(self._ends[-1], schema, unsupported, untyped)
+        if not schema and not unsupported:
             raise SourceError(f"{parts[0].path} holds no columns")
 
-    def read(self, columns: Iterable[str]) -> Table:
-        names = list(dict.fromkeys(columns))
-        for name in names:
-            if name not in self.schema:
-                raise refusal(name, self)
+    def _columns(self, names: list[str]) -> dict[str, ColumnData]:
         tables = [part.read([n for n in names if n in part.schema.names]) for part in self._parts]
         data = {}
         for name in names:
             pieces = zip(self._parts, tables, strict=True)
             data[name] = column_data(join([_column(name, part, table) for part, table in pieces]))
-        return Table(data, self.rows)
+        return data
 
     def where(self, row: int) -> str:
         part = bisect_right(self._ends, row)
@@ -77,37 +427,24 @@ def text_parts(
     files: Mapping[FilePath, Path], format_: str, columns: Mapping[str, str], nulls: Sequence[str]
 ) -> list[TextPart]:
     """Text files, each by its name and where to read it, of one ``format_``: csv or jsonl."""
-    if format_ == "jsonl":
-        texts = [n for n, type_ in columns.items() if plain_type(type_) in _SPELLED_OUT]
-        return [
-            TextPart(file, _named(read_jsonl, file, place, texts, nulls), absent_is_null=True)
-            for file, place in files.items()
-        ]
+    is_json = format_ == "jsonl"
 
     def parts(texts: Iterable[str]) -> list[TextPart]:
-        return [
-            TextPart(file, _named(read_csv, file, place, texts, nulls), absent_is_null=False)
-            for file, place in files.items()
-        ]
+        found = []
+        for file, place in files.items():
+            try:
+                table = (read_jsonl if is_json else read_csv)(place, texts, nulls)
+            except SourceError as error:  # what is wrong with a file is told under its name
+                raise SourceError(str(error).replace(str(place), str(file))) from error
+            found.append(TextPart(file, table, absent_is_null=is_json))
+        return found
 
+    if is_json:
+        return parts([n for n, type_ in columns.items() if plain_type(type_) in _SPELLED_OUT])
     found = parts(columns)
     clashing = [name for name, kinds in _kinds(found).items() if len(kinds) > 1]
     # one file alone would have become text as well
     return parts([*columns, *clashing]) if clashing else found
-
-
-def _named(
-    read: Callable[[Path, Iterable[str], Sequence[str]], pa.Table],
-    file: FilePath,
-    place: Path,
-    texts: Iterable[str],
-    nulls: Sequence[str],
-) -> pa.Table:
-    """A file read where it lies; what is wrong with it is told under its name."""
-    try:
-        return read(place, texts, nulls)
-    except SourceError as error:
-        raise SourceError(str(error).replace(str(place), str(file))) from error
 
 
 def _column(name: str, part: Part, table: pa.Table) -> pa.ChunkedArray:

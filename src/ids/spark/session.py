@@ -4,6 +4,8 @@ In a session of the user's own IDS changes no setting: time zones are settled in
 themselves, and numbers of partitions are Spark's business. It needs one in one case: Spark reads
 Parquet timestamps of nanoseconds only with ``spark.sql.legacy.parquet.nanosAsLong`` set to true,
 which a session of our own has; without it a query that asks for such a column is refused, by name.
+
+Jobs of a session are watched: how many tasks are done, and whether any still run.
 """
 
 from __future__ import annotations
@@ -16,12 +18,16 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
+from threading import Event, Thread
+from time import monotonic, sleep
+from typing import Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark import SparkConf, SparkContext
+from py4j.protocol import Py4JError
+from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
@@ -29,14 +35,15 @@ from pyspark.sql import DataFrame, SparkSession
 from ids.errors import SetupError, SourceError
 from ids.spark.failures import translate
 from ids.spark.java import ensure_java
-from ids.spark.master import check_master, is_local
-from ids.spark.sources.parquet import NANOSECONDS
+from ids.spark.spark_master import check_master, is_local
 
-__all__ = ["has_session", "local_session", "session_of"]
+NANOSECONDS = "spark.sql.legacy.parquet.nanosAsLong"
 
 _GIB = 1 << 30
 _LARGEST_HEAP = 4 * _GIB
 _PATIENCE = 10  # seconds for a server to take a connection
+_PAUSE = 0.2
+_TASK_PATIENCE = 30.0  # seconds for tasks to end; in a shared session they may be of other jobs
 _CONNECT_PORT = 15002
 _PACKAGES = "spark.jars.packages"
 
@@ -75,7 +82,8 @@ def local_session(
         return _connected(master, app, conf)
     if master.startswith("spark://"):
         _refuse_silent(master, master.removeprefix("spark://"))
-    scratch = _scratch()
+    scratch = Path(tempfile.mkdtemp(prefix="ids-spark-"))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     settings = {"spark.app.name": app, "spark.master": master, **_settings(scratch, log_level)}
     if is_local(master):
         settings |= _local_settings(master)
@@ -104,13 +112,6 @@ def session_of(tables: Iterable[object], spark: SparkSession | None = None) -> S
     if sessions:
         return sessions[0]
     return SparkSession.getActiveSession() or local_session()
-
-
-def _scratch() -> Path:
-    """A folder that goes when the process does."""
-    scratch = Path(tempfile.mkdtemp(prefix="ids-spark-"))
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    return scratch
 
 
 def _settings(scratch: Path, log_level: str) -> dict[str, str]:
@@ -276,3 +277,94 @@ def _connected(master: str, app: str, conf: dict[str, str]) -> SparkSession:
     except (PySparkException, ImportError) as error:
         fault = str(error).strip().split("\n", maxsplit=1)[0]
         raise SetupError(f"cannot reach {master}: {fault}; check that the server runs") from error
+
+
+@contextmanager
+def watching(session: SparkSession, tell: Callable[[int, int], None]) -> Iterator[None]:
+    """Call ``tell`` with what is done and what there is, a few times a second, while inside.
+
+    Spark learns of stages as it goes, so the second number may grow. Spark Connect has no such
+    view of a session: there nothing is told.
+    """
+    tracker = _tracker(session)
+    if tracker is None:
+        yield
+        return
+    over = Event()
+    seen: dict[int, tuple[int, int]] = {}
+
+    def look() -> None:
+        while not over.wait(_PAUSE):
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info is not None:
+                    seen[stage] = (info.numCompletedTasks, info.numTasks)
+            for stage, (_, tasks) in seen.items():
+                if stage not in tracker.getActiveStageIds():
+                    seen[stage] = (tasks, tasks)
+            if seen:
+                done, known = map(sum, zip(*seen.values(), strict=True))
+                tell(done, known)
+
+    watcher = Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
+def run_to_end(session: SparkSession, job: Callable[[], None]) -> None:
+    """Call ``job``, which has Spark write; an error comes out only when nothing writes any more.
+
+    An interrupt leaves a call into Java at once, which goes on there and may start its tasks only
+    then. So the call has a thread of its own, which ends when Java has ended.
+    """
+    failed: list[BaseException] = []
+    tag = f"ids-{token_hex(8)}"
+
+    def call() -> None:
+        session.addTag(tag)
+        try:
+            job()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = InheritableThread(call, session=session)
+    thread.start()
+    try:
+        thread.join()
+        if failed:
+            raise failed[0]
+    except BaseException:
+        while thread.is_alive():
+            session.interruptTag(tag)
+            thread.join(_PAUSE)
+        _wait_for_tasks(session)
+        raise
+
+
+def _wait_for_tasks(session: SparkSession) -> None:
+    """Wait for the tasks of a job that has failed: Spark ends them a while later.
+
+    The scheduler is asked itself: the status that Spark shows lags behind, and does not yet know
+    tasks that have just been started.
+    """
+    end = monotonic() + _TASK_PATIENCE
+    try:
+        scheduler: Any = session.sparkContext._jsc.sc().taskScheduler()
+        # Map(driver -> 2)
+        while re.search("-> [1-9]", scheduler.runningTasksByExecutors().toString()):
+            if monotonic() > end:
+                return
+            sleep(_PAUSE / 4)
+    except (PySparkException, Py4JError, AttributeError):
+        return  # Spark Connect has no scheduler on this side
+
+
+def _tracker(session: SparkSession):  # type: ignore[no-untyped-def]
+    try:
+        return session.sparkContext.statusTracker()
+    except Exception:
+        return None

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from ids.errors import CheckpointError
 
-__all__ = ["VERSION", "load", "save"]
-
 VERSION = 1
 _MAGIC = b"IDS-CHECKPOINT\n"
 _HEADER = len(_MAGIC) + 4 + 8 + 32

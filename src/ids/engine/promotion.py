@@ -1,0 +1,364 @@
+"""Promotion carried out: conditions that keep coming become predicates, and go when stale.
+
+With a bootstrap from the sample a promoted predicate is provisional at first: its sums begin with
+an estimate and go on with exact deltas. What the estimate missed stays missed: every row that comes
+or goes changes the estimate and the truth alike, so the error is the same integers until the rows
+inside are counted exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from itertools import pairwise
+from math import comb
+from threading import TIMEOUT_MAX, Timer
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.polynomial import Polynomial
+
+from ids.engine.core import Core, Registrations, TaggedRows
+from ids.engine.sample_answers import parts_of
+from ids.errors import UnknownNameError
+from ids.games import Drawn, Game, Moments, Whole, estimate, find
+from ids.kernels import add_rows
+from ids.model import (
+    DIGIT_BITS,
+    Attribution,
+    Expression,
+    Name,
+    Promotion,
+    Scale,
+    Table,
+    columns_of,
+)
+from ids.plan import Path, Policy, Question
+from ids.predicates import holds
+from ids.state import (
+    Drawing,
+    Summaries,
+    WindowSample,
+    answer,
+    decode,
+    encode,
+    in_units,
+    moments_of,
+    window_alone,
+)
+
+Words = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+# A question that looks at a quarter of the rows or more weighs as much as one that looks at all.
+_DEAR = 4.0
+_CONFIDENCE = 0.95
+_WHY = "promoted from the sample: the exact rebuild is on its way"
+
+
+class Promoter:
+    """Which conditions are promoted, under which names; ``policy`` decides, this does.
+
+    Every question is counted at once. The predicates change only when no slide is on its way: with
+    the question, or else behind the slide (``catch_up``).
+    """
+
+    def __init__(
+        self, promotion: Promotion, registrations: Registrations, rebuild: Callable[[], object]
+    ) -> None:
+        self.promotion = promotion
+        self.policy = Policy(promotion)
+        self.names: dict[str, str] = {}  # by key, and so are the weights
+        self.weights: dict[str, float] = {}  # of a question, were it not promoted
+        self._registrations = registrations
+        self._rebuild_engine = rebuild
+        self._serial = 0
+        self._due: dict[str, tuple[Expression, float]] = {}  # conditions and weights, by key
+        self._overdue = False  # the exact rebuild
+
+    def ask(self, core: Core, question: Question, touched: int, *, may_change: bool) -> int:
+        """A question came that would look at ``touched`` rows: rows looked at for a promotion.
+
+        A promotion answers the question that caused it, so it costs no look at a row more than
+        the scan it replaces. Where the predicates must stay as they are, the question is counted.
+        """
+        if may_change:
+            self._demote_stale(core)
+        for key in self._used(question.path):
+            self.policy.ask(key, self.weights[key])
+        path = question.path
+        if path.mechanism == "rows":
+            weight = min(1.0, _DEAR * touched / max(1, core.rows))
+            if self.policy.ask(path.key, weight) is not None and path.condition is not None:
+                self._due[path.key] = path.condition, weight
+        return self._promote_due(core).get(path.key, 0) if may_change else 0
+
+    def catch_up(self, core: Core) -> None:
+        """Behind a slide: what questions and the clock asked for while it was on its way."""
+        if self._overdue:
+            self.rebuild(core)
+        self._demote_stale(core)
+        self._promote_due(core)
+
+    def _demote_stale(self, core: Core) -> None:
+        for key in self.policy.stale():
+            self._demote(core, key)
+
+    def _promote_due(self, core: Core) -> dict[str, int]:
+        """Promote what still deserves it; the rows looked at for each."""
+        due, self._due = self._due, {}
+        looked_at = {}
+        for key, (condition, weight) in due.items():
+            verdict = self.policy.verdict(key)
+            if verdict is None or not self._registrations.has_room(core):
+                continue
+            if verdict.demoted is not None:
+                self._demote(core, verdict.demoted)
+            self.weights[key] = weight
+            looked_at[key] = self._promote(core, key, condition)
+        return looked_at
+
+    def _used(self, path: Path) -> list[str]:
+        """The promoted conditions that answer a question."""
+        used = {path.name} if path.name else set(columns_of(path.condition or Name("")))
+        return [key for key, name in self.names.items() if name in used]
+
+    def _promote(self, core: Core, key: str, condition: Expression) -> int:
+        """Do it; how many rows were looked at."""
+        taken = {*self._registrations.conditions, *core.provisional, *core.schema.kinds}
+        name = self._free_name({each.lower() for each in taken})
+        if self.promotion.bootstrap == "sample" and core.rows and core.sample is not None:
+            core.add_provisional(Provisional(name, key, condition, core, core.sample))
+            self._registrations.changed()
+            if self.promotion.rebuild_after <= TIMEOUT_MAX:  # else only when asked to
+                timer = Timer(self.promotion.rebuild_after, self._rebuild_when_due)
+                timer.daemon = True
+                timer.start()
+        else:
+            self._registrations.register(core, name, condition)
+        self.names[key] = name
+        self.policy.promote(key)
+        provisional = core.provisional.get(name)
+        return core.rows if provisional is None else provisional.looked_at
+
+    def _demote(self, core: Core, key: str) -> None:
+        name = self.names.pop(key)
+        del self.weights[key]
+        self.policy.demote(key)
+        # where a predicate of the user's is written with it, it stays, as one of the user's own
+        with suppress(UnknownNameError):
+            self._registrations.drop(core, name)
+
+    def _rebuild_when_due(self) -> None:
+        """Rebuild as soon as no slide is on its way; a busy writer does it behind its own."""
+        self._overdue = True
+        self._rebuild_engine()
+
+    def rebuild(self, core: Core) -> list[str]:
+        """Count every provisional predicate exactly; their names."""
+        self._overdue = False
+        provisional = list(core.provisional.values())
+        for one in provisional:
+            core.remove_provisional(one.name)
+        for one in provisional:
+            self._registrations.register(core, one.name, one.condition)
+        return [one.name for one in provisional]
+
+    def forget(self, name: str) -> None:
+        """A user dropped it."""
+        for key in [k for k, n in self.names.items() if n == name]:
+            del self.names[key], self.weights[key]
+            self.policy.demote(key)
+
+    def _free_name(self, taken: set[str]) -> str:
+        while True:
+            self._serial += 1
+            name = f"promoted_{self._serial}"
+            if name not in taken:
+                return name
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON holds it; nothing is provisional in a checkpoint."""
+        return {
+            "names": self.names,
+            "weights": self.weights,
+            "serial": self._serial,
+            "policy": self.policy.facts(),
+        }
+
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        """Go on from such facts."""
+        self.names, self.weights = dict(facts["names"]), dict(facts["weights"])
+        self._serial = facts["serial"]
+        self.policy.adopt(facts["policy"])
+
+
+class Provisional:
+    """One predicate's sums over every measure, and bounds on what the estimate missed.
+
+    sums       int64[1, words] for each measure
+    missed     float64[2, degree + 1] for each measure: bounds on the error of Σ_P (y - centre)**d
+               that hold all together, then standard errors; in units of 2**(exponent · d)
+    looked_at  rows drawn
+    """
+
+    def __init__(
+        self, name: str, key: str, condition: Expression, core: Core, sample: WindowSample
+    ) -> None:
+        self.name = name
+        self.key = key
+        self.condition = condition
+        self.size = sample.sampling.size
+        self.seed = sample.sampling.seed
+        self.scales: list[Scale] = [s.scale for s in core.measures]
+        self.sums: list[Words] = []
+        self.missed: list[npt.NDArray[np.float64]] = []
+        self.centres: list[float] = []
+        self.looked_at = 0
+        for measure, summaries in enumerate(core.measures):
+            drawing = sample.drawn(measure)
+            self.looked_at = max(self.looked_at, len(drawing.value))
+            member = drawing.plays & holds(condition, drawing.rows)
+            self.sums.append(_estimated(summaries, drawing, member))
+            centre = float(window_alone(summaries).mean[0]) if summaries.scale.digits else 0.0
+            self.centres.append(centre)
+            self.missed.append(_missed(summaries, drawing, member, centre))
+
+    def fits(self, core: Core) -> bool:
+        """Whether the sums are still in the units of the core's own."""
+        return self.scales == [s.scale for s in core.measures]
+
+    def add(self, core: Core, table: Table, signed: TaggedRows, sign: int) -> None:
+        """Rows come (1) or go (-1): counted exactly."""
+        held = holds(self.condition, table)
+        everyone = np.zeros(table.rows, np.uint32)
+        for m, summaries in enumerate(core.measures):
+            players = signed.players[m]
+            taking = held & players if len(players) else held
+            delta = summaries.tally(1, everyone, signed.digits[m], taking, sign)
+            add_rows(self.sums[m], delta, summaries.scale.layout)
+
+    def attribution(self, core: Core, game: Game, measure: int) -> Attribution:
+        """An answer that says it is provisional, and how far off it may be."""
+        summaries = core.measures[measure]
+        found = answer(summaries, self.sums[measure], 0, game)
+        error, standard_error = self._errors(summaries, game, measure)
+        return Attribution(
+            *found, "provisional", error, core.rows, _WHY, confidence=_CONFIDENCE,
+            standard_error=standard_error, sample_size=self.size, seed=self.seed,
+        )  # fmt: skip
+
+    def _errors(self, summaries: Summaries, game: Game, measure: int) -> tuple[float, float]:
+        """The errors of the sums, carried through the closed form of the window as it is now.
+
+        The standard error is the largest it can be: as if those of the sums went together.
+        """
+        window = moments_of(window_alone(summaries))
+        players = float(window.players[0])
+        if not players:
+            return 0.0, 0.0
+        slopes = [float(np.ravel(s)[0]) for s in game.slopes(window)]
+        terms = [float(game.worth(window)[0]) / players, *slopes]
+        terms[0] -= sum(s * window.central[d, 0] / players for d, s in enumerate(slopes, 1))
+        mean = float(window.mean[0]) if slopes else 0.0
+        apart = (self.centres[measure] - mean) - float(window.rest[0])
+        around = Polynomial(terms)(Polynomial([apart, 1.0]))
+        weights = np.abs(np.atleast_1d(around.coef))
+        error, standard = self.missed[measure][:, : len(weights)] @ weights
+        return in_units(float(error), summaries, game), in_units(float(standard), summaries, game)
+
+
+def _estimated(summaries: Summaries, drawing: Drawing, member: Bools) -> Words:
+    """Rows taken whole as they are, rows drawn for as many times as each stands for.
+
+    Sums about the window's mean are rounded to whole numbers, once.
+    """
+    scale = summaries.scale
+    digits = summaries.cut(drawing.value)
+    everyone = np.zeros(len(member), np.uint32)
+    centre = _mean_of(summaries.window, scale)
+    total = [Fraction(0)] * (scale.degree + 1)
+    ends = [0, drawing.whole, *(drawing.whole + drawing.starts[1:]).tolist()]
+    stands_for = [drawing.whole, *drawing.population.tolist()]
+    for (first, last), population in zip(pairwise(ends), stands_for, strict=True):
+        if last > first:
+            rows = slice(first, last)
+            part = summaries.tally(1, everyone[rows], digits[rows], member[rows], 1)
+            times = Fraction(population, last - first)
+            own = _power_sums(part[0], scale, centre)
+            total = [whole + times * each for whole, each in zip(total, own, strict=True)]
+    return _summary_of([round(each) for each in total], scale, centre).reshape(1, -1)
+
+
+def _missed(
+    summaries: Summaries, drawing: Drawing, member: Bools, centre: float
+) -> npt.NDArray[np.float64]:
+    """Bounds on the error of the count and of each power sum, that hold all together, and each
+    one's standard error.
+    """
+    powers = summaries.scale.degree + 1 if summaries.scale.digits else 1
+    confidence = 1.0 - (1.0 - _CONFIDENCE) / powers
+    exponent = -summaries.scale.exponent
+    value = np.ldexp(drawing.value, exponent) - centre
+    reach = np.ldexp([drawing.low, drawing.high], exponent) - centre
+    unit = Moments.of(1.0, 0.0, 0.0, [1.0, 0.0])  # Σ y itself: no mean is taken off
+    bounds = np.zeros((2, powers))
+    for power in range(powers):
+        raised = np.where(drawing.plays, value**power, 0.0)
+        ends = sorted(reach**power)
+        if power and power % 2 == 0 and reach[0] < 0 < reach[1]:
+            ends[0] = 0.0
+        whole = drawing.whole
+        found = estimate(
+            find("SUM"), unit, parts_of(drawing, *ends),
+            Drawn(drawing.starts, raised[whole:], member[whole:]),
+            Whole(np.array([0, whole], np.int64), raised[:whole], member[:whole]),
+            confidence=confidence, replacement=drawing.replacement,
+        )  # fmt: skip
+        bounds[:, power] = found.error[0], found.standard_error[0]
+    if bounds[0].any():
+        bounds[0, 0] += 0.5  # rows are counted whole
+    return bounds
+
+
+def _mean_of(summary: Words, scale: Scale) -> int:
+    """The mean in grid units, rounded down; 0 where there is none."""
+    count, sums = decode(summary, scale)
+    return sums[0] // count if count and sums else 0
+
+
+def _power_sums(summary: Words, scale: Scale, centre: int) -> list[int]:
+    """Σ (q - centre)**d for d = 0 … degree, in grid units."""
+    count, sums = decode(summary, scale)
+    own = _centre(scale)
+    about_own = [*_moved([count, *sums[:2]], own), *sums[2:]]
+    return _moved(about_own, centre - own)
+
+
+def _summary_of(sums: Sequence[int], scale: Scale, centre: int) -> Words:
+    """The summary whose ``_power_sums`` about the centre these are.
+
+    A summary holds Σ q and Σ q² about 0 and the higher powers about the scale's centre. Sums that
+    are multiplied by a fraction and rounded must be taken about the mean first: half a row too many
+    at y = 10**9 is little as a count, but 5·10**8 as a sum.
+    """
+    own = _centre(scale)
+    about_own = _moved(sums, own - centre)
+    return encode(sums[0], [*_moved(about_own[:3], -own)[1:], *about_own[3:]], scale)
+
+
+def _moved(sums: Sequence[int], by: int) -> list[int]:
+    """Σ (x - by)**d from Σ x**d."""
+    return [
+        sum(comb(d, i) * (-by) ** (d - i) * sums[i] for i in range(d + 1)) for d in range(len(sums))
+    ]
+
+
+def _centre(scale: Scale) -> int:
+    """The scale's centre in grid units."""
+    whole = 0
+    for digit in scale.centre:
+        whole = (whole << DIGIT_BITS) + digit
+    return whole

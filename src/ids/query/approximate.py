@@ -1,0 +1,282 @@
+"""APPROXIMATE: at each emit a sample of the window's rows, and the estimate it gives.
+
+    the window's rows ─▶ the k largest and k smallest values, taken whole
+                      └▶ of the others the first r by priority ─▶ estimate ± bound
+
+A window of no more than r + 2·k rows is not sampled: its answer is the exact one, with no error.
+Items that sample the same measure by as many rows share the drawing.
+
+The exact moments that estimates lean on, asked for as aggregates of the same query.
+
+As aggregates they are the same to the last bit in every execution, and so are the estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ids.games import Drawn, Estimates, Game, Moments, Parts, Whole, estimate, find
+from ids.kernels import THREADS, Keys, Taken, draw, side_by_side
+from ids.model import MAX_DEGREE, ItemKind
+from ids.plan import PlannedItem, SelectPlan
+from ids.predicates import Measure
+from ids.query.replay import Answers
+from ids.state import tie_breaks
+
+Floats = npt.NDArray[np.float64]
+
+
+def _mean_power(degree: int) -> Game:
+    """Σ (y - mean)**degree / N as a game's worth; nobody asks for its attributions."""
+
+    def worth(window: Moments) -> Floats:
+        mean: Floats = window.central[degree] / np.maximum(window.players, 1.0)
+        return mean
+
+    def slopes(window: Moments) -> list[Floats]:
+        return [np.zeros_like(window.players)] * degree
+
+    return Game(f"POWER_{degree}", degree, degree, worth, slopes)
+
+
+_COUNT, _SUM, _AVG = find("COUNT"), find("SUM"), find("AVG")
+# What the rounded mean misses, as a game's worth: samples are centred at both together.
+_REST = Game("MEAN_REST", 1, 1, lambda w: w.rest, lambda w: [np.zeros_like(w.players)])
+_POWERS = {degree: _mean_power(degree) for degree in range(2, MAX_DEGREE + 1)}
+
+
+def with_moments(plan: SelectPlan) -> SelectPlan:
+    """The plan, with the moments of sampled measures beside its items."""
+    return replace(plan, items=(*plan.items, *moment_items(plan)))
+
+
+def moment_items(plan: SelectPlan) -> tuple[PlannedItem, ...]:
+    """The moments of every measure that is sampled, as items under names of their own."""
+    degrees: dict[int, int] = {}
+    for item in plan.sampled:
+        degrees[item.measure] = max(degrees.get(item.measure, 0), item.game.degree)
+    return tuple(
+        PlannedItem(
+            ItemKind.AGGREGATE, game, measure, None, f"ids_{game.name}_{measure}", (), "aggregate"
+        )
+        for measure, degree in degrees.items()
+        for game in _games(degree)
+    )
+
+
+def _games(degree: int) -> tuple[Game, ...]:
+    """The games whose worths tell the moments up to a degree."""
+    first = (_SUM, _AVG, _REST) if degree else ()
+    return (_COUNT, *first, *(_POWERS[d] for d in range(2, degree + 1)))
+
+
+def moments_at(
+    answers: Answers, item: PlannedItem, emits: npt.NDArray[np.int64], exponent: int
+) -> Moments:
+    """The moments of an item's measure at some emits, for values in units of 2**exponent."""
+
+    def worth(game: Game) -> Floats:
+        values, missing = answers.worths[game.name, item.measure]
+        return np.ldexp(np.where(missing[emits], 0.0, values[emits]), -exponent * game.power)
+
+    degree = item.game.degree
+    players = worth(_COUNT)
+    nothing = np.zeros_like(players)
+    total, mean, rest = (worth(g) if degree else nothing for g in (_SUM, _AVG, _REST))
+    central = [players, nothing][: degree + 1]
+    central += [players * worth(_POWERS[d]) for d in range(2, degree + 1)]
+    return Moments(players, total, mean, np.array(central), rest)
+
+
+Integers = npt.NDArray[np.int64]
+
+_BLOCK_ROWS = 2**19  # rows drawn for the emits of a block, all told
+_NOBODY = np.zeros(0, np.int64)
+
+
+class Population(NamedTuple):
+    """Rows in window order, key by key, and the windows that are sampled of them.
+
+    priority  int64[n]
+    atoms     uint32[n]   the atom of each row
+    held      bool[a, K]  on which atoms each predicate holds
+    measures  the values of each measure; None for COUNT(*)
+    arrived, expired  int64[e]  row bounds of each window
+    sizes     int64[e]    the rows of each window (more than the bounds hold, where rows that no
+                          sample can need were left out before)
+    """
+
+    priority: Integers
+    atoms: npt.NDArray[np.uint32]
+    held: npt.NDArray[np.bool_]
+    measures: Sequence[Measure | None]
+    arrived: Integers
+    expired: Integers
+    sizes: Integers
+
+
+class _Drawing(NamedTuple):
+    """What is drawn once for some items.
+
+    measure  by its number; None where values do not matter, and so there are no extremes
+    size     rows drawn
+    whole    rows of either extreme that are taken whole
+    """
+
+    measure: int | None
+    size: int
+    whole: int
+
+
+class _Block(NamedTuple):
+    """The rows drawn at some emits and those taken whole, emit by emit."""
+
+    emits: Integers
+    sample: Integers
+    sample_starts: Integers
+    whole: Integers
+    whole_starts: Integers
+    parts: Parts
+
+
+def estimate_items(plan: SelectPlan, rows: Population, answers: Answers) -> dict[str, Estimates]:
+    """Every item that asks for a sample, by name; ``answers`` are the exact ones and moments."""
+    drawings: dict[_Drawing, list[PlannedItem]] = {}
+    found = {}
+    for item in plan.sampled:
+        measure = item.measure if item.game.degree else None
+        size = item.approximate.size if item.approximate is not None else 0
+        drawings.setdefault(_Drawing(measure, size, item.extremes), []).append(item)
+        found[item.name] = _exact(answers, item, len(rows.sizes))
+    for drawing, items in drawings.items():
+        _estimate_drawing(drawing, items, rows, answers, found)
+    return found
+
+
+def _exact(answers: Answers, item: PlannedItem, emits: int) -> Estimates:
+    """The exact answer with no error, to be overwritten where the window is sampled."""
+    value, share, lift = (
+        part.copy() if len(part) == emits else np.zeros(emits) for part in answers.attributed(item)
+    )
+    return Estimates(value, share, lift, np.zeros(emits), np.zeros(emits))
+
+
+def _estimate_drawing(
+    drawing: _Drawing, items: Sequence[PlannedItem], rows: Population, answers: Answers,
+    found: Mapping[str, Estimates],
+) -> None:  # fmt: skip
+    """Draw at every emit whose window is larger than the sample, and estimate the items there."""
+    wide = np.flatnonzero(rows.sizes > drawing.size + 2 * drawing.whole)
+    measure = None if drawing.measure is None else rows.measures[drawing.measure]
+    keys = Keys(rows.priority, _NOBODY if measure is None else _ranks(rows.priority, measure))
+
+    def run(part: tuple[int, int]) -> None:
+        for block in _blocks(drawing, keys, rows, wide[slice(*part)], answers):
+            for item in items:
+                new = _estimate(item, block, rows, answers)
+                for every, some in zip(found[item.name], new, strict=True):
+                    every[block.emits] = some
+
+    cuts = [len(wide) * k // THREADS for k in range(THREADS + 1)]
+    for _ in side_by_side(run, [(a, b) for a, b in pairwise(cuts) if b > a]):
+        pass
+
+
+def _ranks(priority: Integers, measure: Measure) -> Integers:
+    """Each player's place among all by value, equal values in an order of their own."""
+    ties = tie_breaks(priority)
+    ranks = np.full(len(ties), -1, np.int64)
+    if measure.players is None:
+        order = np.lexsort((ties, measure.values))
+    else:
+        players = np.flatnonzero(measure.players)
+        order = players[np.lexsort((ties[players], measure.values[players]))]
+    ranks[order] = np.arange(len(order))
+    return ranks
+
+
+def _blocks(
+    drawing: _Drawing, keys: Keys, rows: Population, emits: Integers, answers: Answers
+) -> Iterator[_Block]:
+    """Draw at each of the given emits, from their own first window on."""
+    _, size, whole = drawing
+    block = max(1, _BLOCK_ROWS // (size + 2 * whole))
+    lists = tuple(np.empty(1024, np.int64) for _ in range(3))
+    states = np.zeros((3, 3), np.int64)
+    for at in range(0, len(emits), block):
+        here = emits[at : at + block]
+        count = len(here)
+        taken = Taken(
+            np.empty((count, size), np.int64),
+            np.empty((count, 2 * whole), np.int64),
+            *(np.empty(count, np.int64) for _ in range(3)),
+        )
+        lists = draw(keys, rows.arrived[here], rows.expired[here], whole, lists, states, taken)
+        low, high = _range(drawing.measure, here, taken, rows, answers)
+        yield _Block(
+            here,
+            taken.sample.reshape(-1),
+            np.arange(count + 1) * size,
+            taken.whole[np.arange(2 * whole) < taken.held[:, None]],
+            np.concatenate([[0], np.cumsum(taken.held)]),
+            Parts(np.arange(count), rows.sizes[here] - taken.held, low, high),
+        )
+
+
+def _range(
+    number: int | None, emits: Integers, taken: Taken, rows: Population, answers: Answers
+) -> tuple[Floats, Floats]:
+    """Bounds on the values of the players that were not taken whole."""
+    measure = None if number is None else rows.measures[number]
+    if number is None or measure is None:
+        return np.zeros(len(emits)), np.zeros(len(emits))
+    players, _ = answers.worths["COUNT", number]
+    # where all players were taken whole there are no bounds: low above high says so
+    all_whole = players[emits] <= taken.held
+    low = np.where(all_whole, 1.0, measure.values[taken.low])
+    return low, np.where(all_whole, 0.0, measure.values[taken.high])
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _estimate(item: PlannedItem, block: _Block, rows: Population, answers: Answers) -> Estimates:
+    """Estimates in units of 2**exponent, so that no square of a value leaves the doubles.
+
+    A third or fourth moment may be infinite. Then there is no estimate: NaN, and an infinite error.
+    """
+    assert item.predicate is not None
+    measure = rows.measures[item.measure]
+    if item.game.degree == 0 or measure is None:
+        exponent, values = 0, np.zeros(len(rows.atoms))
+    else:
+        exponent, values = _exponent(block, measure.values), measure.values
+    member = rows.held[:, item.predicate]
+
+    def drawn(places: Integers) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        plays = member[rows.atoms[places]]
+        if measure is not None and measure.players is not None:
+            plays &= measure.players[places]
+        return np.ldexp(values[places], -exponent), plays
+
+    window, population, low, high = block.parts
+    found = estimate(
+        item.game,
+        moments_at(answers, item, block.emits, exponent),
+        Parts(window, population, np.ldexp(low, -exponent), np.ldexp(high, -exponent)),
+        Drawn(block.sample_starts, *drawn(block.sample)),
+        Whole(block.whole_starts, *drawn(block.whole)),
+        confidence=item.confidence,
+    )
+    return Estimates(*(np.ldexp(each, exponent * item.game.power) for each in found))
+
+
+def _exponent(block: _Block, values: Floats) -> int:
+    """That of the largest magnitude of any player at these emits."""
+    bounds = block.parts.low, block.parts.high
+    known = [values[block.sample], values[block.whole], *bounds]
+    return int(np.frexp(max(np.abs(each).max(initial=0.0) for each in known))[1])

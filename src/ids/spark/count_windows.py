@@ -1,0 +1,354 @@
+"""Count windows over a batch DataFrame: rows to tasks by rank, tasks to emits by the kernels.
+
+    rows ─▶ survey ─▶ histogram of the order ─▶ parts with halos ─▶ one task each ─▶ emits
+
+No task sorts the whole input: the histogram says exactly how many rows of a key precede a part,
+and each task gets, besides its own rows, those its first windows reach back to. Keys with few rows
+share tasks. The first passes run at once, the tasks when the result is asked for: in Spark's Python
+workers, a whole task at a time as Arrow columns, under scales that are chosen once for all tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ids.model import DIGIT_BITS, CountWindow, Kind, Scale, bits_of
+from ids.plan import SelectPlan
+from ids.predicates import Measure
+from ids.query import (
+    CountEmits,
+    EmitPlan,
+    Emits,
+    Segment,
+    evaluate_segment,
+    last_of_each_key,
+    output_columns,
+    refuse_wide_windows,
+)
+from ids.spark.arrow_map import mapped, whole_partition
+from ids.spark.cell_columns import atoms_of, truth_columns
+from ids.spark.frame import ORIGIN, Frame
+from ids.spark.panes import COUNT
+from ids.spark.rank import (
+    BUCKET,
+    HEAVY,
+    OLD,
+    RANK,
+    TASK,
+    Bounds,
+    Ranked,
+    divide,
+    order,
+    stream_order,
+    survey_order,
+)
+from ids.spark.spark_evaluate import named_output, nameless, output_fields
+from ids.spark.spark_prepare import CONTENT, Faults, Ready, content_of, measure, ready
+from ids.state import fit, lowest_bit, priorities, spans
+
+if TYPE_CHECKING:
+    pass
+
+Reach = tuple[float, float]
+Rows = npt.NDArray[np.int64]
+
+_LOWEST = "ids_lowest"
+_LAST = "ids_last"
+
+
+def count_windows(
+    plan: SelectPlan, frame: Frame, on_faults: Faults, target: int | None = None
+) -> DataFrame:
+    """Every emit of a query with a count window.
+
+    ``target`` is how many rows a task should have of its own; only speed depends on it.
+    """
+    rows = ready(plan, frame)
+    known, buckets = survey_order(plan, rows)
+    if known.faults:
+        on_faults(rows, known.faults)
+        rows = rows.sound()
+    scales = tuple(f.scale for f in fit_scales(plan, rows.data, known.reaches))
+    value = rows.columns[plan.order_by[0]].text
+    counted = rows.data.selectExpr(*rows.keys, f"{value} AS {order(0)}")
+    total = known.rows - known.faults
+    ranked = divide(plan, counted, tuple(rows.keys), buckets, total, target=target).emits()
+    placed = ready(plan, frame.placed())
+    if known.faults:
+        placed = placed.sound()
+    emits = answered_tasks(nameless(plan), placed, given_rows(plan, placed), ranked, scales)
+    if rows.keys:
+        emits = emits.orderBy(*stream_order(plan, emits))
+    return emit_output(plan, placed, emits)
+
+
+def given_rows(plan: SelectPlan, rows: Ready) -> DataFrame:
+    """What tasks are made of: keys, order, origin, measures, and the truths of predicates."""
+    named = {
+        order(n): f"cast({rows.columns[name].text} as {rows.columns[name].type})"
+        for n, name in enumerate(plan.order_by)
+    }
+    named[ORIGIN] = ORIGIN
+    named |= {name: f"cast({name} as double)" for name in rows.measured}
+    if plan.sampled:
+        named[CONTENT] = content_of(plan, rows.columns)
+    return rows.packed(plan, named)
+
+
+def answered_tasks(
+    plan: SelectPlan,
+    rows: Ready,
+    given: DataFrame,
+    ranked: Ranked,
+    scales: tuple[Scale | None, ...],
+    *,
+    near: bool = False,
+) -> DataFrame:
+    """The emits of ``given_rows`` of ``rows``: one partition a task, key by key.
+
+    Columns: the keys, the ORDER BY columns and, where there are keys, the origin of the newest
+    row; COUNT; the items.
+    """
+    carried = [*rows.keys, *map(order, range(len(plan.order_by))), *([ORIGIN] if rows.keys else [])]
+    measures = tuple(None if typed is None else measure(n) for n, typed in enumerate(rows.measures))
+    known = [name for name in (CONTENT, RANK, OLD) if name in given.columns]
+    needed = [TASK, *carried, *rows.measured, *known, *truth_columns(len(plan.predicates))]
+    ordered = tasked_rows(plan, given, list(rows.keys), ranked, near=near).select(*needed)
+    replay = Replay(plan, tuple(rows.keys), tuple(carried), measures, scales, ranked.bounds)
+    answers = [T.StructField(COUNT, T.LongType()), *output_fields(plan)]
+    fields = [given.schema[name] for name in carried]
+    return mapped(ordered, replay, T.StructType([*fields, *answers]))
+
+
+def tasked_rows(
+    plan: SelectPlan, given: DataFrame, keys: Sequence[str], ranked: Ranked, *, near: bool = False
+) -> DataFrame:
+    """Rows with their TASK, one partition a task, key by key in window order.
+
+    Rows that are ``near``, quickly read by a single task, need no shuffle if there is but one.
+    """
+    placed = given.withColumns({HEAVY: F.expr(ranked.heavy), BUCKET: F.expr(ranked.bucket)})
+    if ranked.first == ranked.last:
+        placed = placed.withColumn(TASK, F.expr(ranked.first)).filter(F.col(TASK).isNotNull())
+        tasked = placed.select(*given.columns, TASK)
+    else:  # a row of a halo goes to several
+        placed = placed.withColumns({TASK: F.expr(ranked.first), _LAST: F.expr(ranked.last)})
+        every = F.explode(F.expr(f"sequence({TASK}, {_LAST})")).alias(TASK)
+        tasked = placed.select(*given.columns, every)
+    tasks = len(ranked.bounds)
+    alone = near and tasks == 1
+    tasked = tasked.coalesce(1) if alone else tasked.repartitionById(tasks, F.col(TASK))
+    by = [F.col(name).asc_nulls_first() for name in keys]
+    return tasked.sortWithinPartitions(*by, *stream_order(plan, tasked))
+
+
+def emit_output(plan: SelectPlan, rows: Ready, emits: DataFrame) -> DataFrame:
+    """The emits as users see them."""
+    time = rows.columns[plan.order_by[0]].kind in (Kind.TIME, None)
+    emit_at = f"timestamp_micros(cast({order(0)} as bigint))" if time else order(0)
+    return named_output(plan, emits, rows.keys, emit_at)
+
+
+class Fitted(NamedTuple):
+    """A scale, and an exponent that the last bit of any value is at or above.
+
+    scale  None where values lie too far apart for one
+    """
+
+    scale: Scale | None
+    lowest: int | None
+
+
+def fit_scales(
+    plan: SelectPlan,
+    rows: DataFrame,
+    reaches: Sequence[Reach | None],
+    known: Sequence[int | None] | None = None,
+) -> list[Fitted]:
+    """A scale for each measure.
+
+    rows     sound rows with their measures
+    reaches  (largest, smallest but 0) magnitude of each measure; None: nothing but 0
+    known    of rows that came before these, what ``Fitted.lowest`` was
+    """
+    before = known or [None] * len(reaches)
+    return [_fitted(plan, rows, n, reaches[n], before[n]) for n in range(len(reaches))]
+
+
+def _fitted(
+    plan: SelectPlan, rows: DataFrame, number: int, reach: Reach | None, known: int | None
+) -> Fitted:
+    degree = plan.degrees[number]
+    if plan.measures[number] is None or degree == 0:
+        return Fitted(Scale(0, 0, 0), None)
+    largest, smallest = reach or (0.0, 0.0)
+    exponent, lowest = bits_of(largest, smallest)
+    if exponent - lowest > 2 * DIGIT_BITS:
+        # round numbers need fewer digits than they might
+        found = _lowest(rows, number)
+        lowest = found if known is None else min(found, known)
+    if not spans(exponent, lowest, degree):
+        return Fitted(None, lowest)
+    return Fitted(fit(np.zeros(0), largest, degree, lowest=lowest), lowest)
+
+
+def _lowest(rows: DataFrame, number: int) -> int:
+    """The exponent of the last bit set in any value: one pass."""
+    values = rows.selectExpr(f"cast({measure(number)} as double) AS x")
+    found = mapped(values, _lowest_bits, f"{_LOWEST} int").agg(F.min(_LOWEST)).first()
+    assert found is not None
+    return found[0] or 0
+
+
+def _lowest_bits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        values = batch.column(0).drop_null().to_numpy(zero_copy_only=False)
+        if values.any():
+            lowest = pa.array([lowest_bit(values)], pa.int32())
+            yield pa.RecordBatch.from_arrays([lowest], [_LOWEST])
+
+
+class Positions(NamedTuple):
+    """Where the rows of several keys are, key by key.
+
+    starts  int64[k + 1]  where each key's rows begin
+    base    int64[k]      rows of the key before these
+    halo    int64[k]      rows at the beginning that are only looked back at
+    """
+
+    starts: Rows
+    base: Rows
+    halo: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Rows of a task, in window order, to its emits; called by Spark with Arrow batches.
+
+    keys      the key columns
+    carried   columns of the newest row that go along with an emit, keys among them
+    measures  the column of each measure; None for COUNT(*)
+    tasks     the bounds of each task; None for one of whole keys
+    """
+
+    plan: SelectPlan
+    keys: tuple[str, ...]
+    carried: tuple[str, ...]
+    measures: tuple[str | None, ...]
+    scales: tuple[Scale | None, ...]
+    tasks: tuple[Bounds | None, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return whole_partition(
+            batches, lambda rows: self.emitted(rows, positions_of(rows, self.keys, self.tasks))
+        )
+
+    def emitted(self, rows: pa.Table, at: Positions) -> pa.Table:
+        """The emits of some rows, key by key, each with what goes along of its newest row."""
+        assert isinstance(self.plan.window, CountWindow)
+        emits = _emits(self.plan.window, at)
+        if self.plan.final:
+            emits = last_of_each_key(emits)
+        refuse_wide_windows(emits)
+        atoms, held = atoms_of(rows, len(self.plan.predicates))
+        measures = [
+            None if name is None else measure_of(rows.column(name)) for name in self.measures
+        ]
+        priority = np.zeros(0, np.int64)
+        if self.plan.sampled:
+            # rows of equal contents are in one task, in the order of the stream
+            priority = priorities(np.array(rows.column(CONTENT)))
+        segment = Segment(atoms, held, measures, self.scales, emits, priority)
+        answers = output_columns(self.plan, emits, evaluate_segment(self.plan, segment))
+        newest = rows.select(self.carried)
+        if len(emits) != rows.num_rows:
+            newest = newest.take(pa.array(emits.arrived.view(np.int64) - 1))
+        _, *items = answers
+        names = [*newest.column_names, COUNT, *items]
+        table = pa.table([*newest.columns, *answers.values()], names)
+        return _own(table, emits, at, final=self.plan.final)
+
+
+def positions_of(rows: pa.Table, keys: Sequence[str], tasks: Sequence[Bounds | None]) -> Positions:
+    """Where the rows of a task are: by its bounds, or as those of whole keys tell.
+
+    A remembered row has a RANK, and comes before those that have none.
+    """
+    starts = key_starts([rows.column(name) for name in keys], rows.num_rows)
+    bounds = tasks[rows.column(TASK)[0].as_py()]
+    if bounds is None and RANK in rows.column_names:
+        base = rows.column(RANK).fill_null(0).to_numpy()[starts[:-1]]
+        old = rows.column(OLD).to_numpy().astype(np.int64)
+        return Positions(starts, base, np.add.reduceat(old, starts[:-1]))
+    known = bounds or Bounds(0, 0)
+    base, halo = (np.full(len(starts) - 1, n) for n in (known.base, known.halo))
+    return Positions(starts, base, halo)
+
+
+def key_starts(keys: Sequence[pa.ChunkedArray], rows: int) -> Rows:
+    """Where each key's rows begin, and the end of all; rows of a key are side by side."""
+    fresh = np.zeros(max(rows - 1, 0), np.bool_)
+    for column in keys:
+        valid = column.is_valid().to_numpy()
+        if pa.types.is_string(column.type):
+            values = column.combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
+        else:
+            zero = pa.scalar(0).cast(column.type)
+            values = column.fill_null(zero).to_numpy()
+        nan = values != values
+        differs = (values[1:] != values[:-1]) & ~(nan[1:] & nan[:-1])
+        fresh |= differs | (valid[1:] != valid[:-1])
+    return np.concatenate([[0], np.flatnonzero(fresh) + 1, [rows]]).astype(np.int64)
+
+
+def measure_of(column: pa.ChunkedArray) -> Measure:
+    """The values of a measure; NULL is no player."""
+    players = column.is_valid().to_numpy() if column.null_count else None
+    values = np.ascontiguousarray(pc.fill_null(column, 0.0).to_numpy())
+    return Measure(values, players, 0.0)
+
+
+def _emits(window: CountWindow, at: Positions) -> EmitPlan:
+    """When the window is answered; emits of a halo's rows are dropped once they are answered."""
+    starts, base, halo = at
+    slide = window.slide
+    mostly_halo = 2 * halo.sum() > starts[-1]
+    if not mostly_halo and (slide == 1 or not base.any()):
+        return CountEmits(window, starts)
+    first = slide - base % slide  # rows of the key until its next emit
+    # the one emit before its own is what a delta looks back at
+    skipped = np.maximum(-(-(halo - slide + 1 - first) // slide), 0)
+    emitted = np.maximum((np.diff(starts) - first) // slide + 1 - skipped, 0)
+    key = np.repeat(np.arange(len(emitted)), emitted)
+    nth = np.arange(len(key)) - np.repeat(np.cumsum(emitted) - emitted, emitted)
+    within = first[key] + (skipped[key] + nth) * slide
+    return Emits(
+        arrived=(starts[key] + within).astype(np.uint64),
+        expired=(starts[key] + np.maximum(within - window.size, 0)).astype(np.uint64),
+        instant=None,
+        key=key,
+        continues=base[key] + within > slide,
+    )
+
+
+def _own(table: pa.Table, emits: EmitPlan, at: Positions, *, final: bool) -> pa.Table:
+    """Without the emits of halos; of EMIT FINAL, each key's last."""
+    if final:
+        return table.take(pa.array(np.flatnonzero(np.diff(emits.key, append=-1))))
+    if not at.halo.any():
+        return table
+    arrived = emits.arrived.view(np.int64)
+    own = np.flatnonzero(arrived > (at.starts[:-1] + at.halo)[emits.key])
+    if len(own) and own[-1] - own[0] == len(own) - 1:
+        return table.slice(int(own[0]), len(own))
+    return table.take(pa.array(own))

@@ -1,0 +1,177 @@
+"""Kafka topics as tables and as outputs: ``kafka://host:9092/topic``, one JSON object a message.
+
+pyspark is imported where rows are moved: a topic's address is checked before Java starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from ids.errors import SourceError
+from ids.model import unused
+from ids.source import EPOCHS
+from ids.spark.typed_column import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+MALFORMED = "ids_malformed"
+
+_SCHEME = "kafka://"
+_PORT = 9092
+_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_JSON = """map("ignoreNullFields", "false", "timeZone", "UTC", \
+"timestampFormat", "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'")"""
+
+
+class Topic(NamedTuple):
+    """``kafka://host:9092,other:9092/topic?option=value``: options go to the connector."""
+
+    servers: str
+    name: str
+    options: dict[str, str]
+
+    @classmethod
+    def parse(cls, place: str) -> Topic:
+        """The topic at ``place``.
+
+        >>> Topic.parse("kafka://one,two:9093/events?startingOffsets=latest")
+        Topic(servers='one:9092,two:9093', name='events', options={'startingOffsets': 'latest'})
+        """
+        parts = urlsplit(place)
+        hosts = [host for host in parts.netloc.split(",") if host]
+        name = parts.path.strip("/")
+        if not hosts or not name or "/" in name or parts.fragment:
+            raise SourceError(f"{place} names no topic; write kafka://host:{_PORT}/topic")
+        has_port = [host.rpartition(":")[2].isdigit() for host in hosts]
+        servers = (h if p else f"{h}:{_PORT}" for h, p in zip(hosts, has_port, strict=True))
+        return cls(",".join(servers), name, dict(parse_qsl(parts.query, keep_blank_values=True)))
+
+
+def is_kafka(place: object) -> bool:
+    """Whether a table or an output is a Kafka topic."""
+    return isinstance(place, str) and place.startswith(_SCHEME)
+
+
+def packages_for(places: Iterable[object]) -> list[str]:
+    """What a session must fetch at its start to read and write ``places``.
+
+    The connector is of Spark's own version: it reaches into Spark, and others may not fit.
+    """
+    import pyspark
+
+    return [f"{_CONNECTOR}:{pyspark.__version__}"] if any(map(is_kafka, places)) else []
+
+
+def undeclared(place: str) -> SourceError:
+    """The error for a topic whose columns nobody has named."""
+    return SourceError(
+        f"{place} has no schema of its own; declare it with "
+        "ids.spark.read(spark, place, schema='a STRING, b DOUBLE')"
+    )
+
+
+def read_kafka(
+    session: SparkSession,
+    place: str,
+    schema: Mapping[str, str],
+    *,
+    stream: bool,
+    options: Mapping[str, str],
+) -> DataFrame:
+    """The topic's messages as rows, from the earliest on unless ``startingOffsets`` says else.
+
+    The declared columns, ``ids_origin``, and ``ids_malformed``: the text of a message that is no
+    such JSON object, NULL for a good one.
+    """
+    topic = Topic.parse(place)
+    if not schema:
+        raise undeclared(place)
+    columns = struct_of(schema)
+    reader = session.readStream if stream else session.read
+    received = (
+        reader.format("kafka")
+        .option("kafka.bootstrap.servers", topic.servers)
+        .option("subscribe", topic.name)
+        .options(**{"startingOffsets": "earliest", **topic.options, **options})
+        .load()
+    )
+    return decoded(received, columns)
+
+
+def struct_of(schema: Mapping[str, str]) -> StructType:
+    """Declared columns as Spark's parser of JSON takes them; times as numbers are text to it."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    types = {name: "STRING" if t.upper() in EPOCHS else t for name, t in schema.items()}
+    written = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
+    try:
+        parsed = StructType.fromDDL(written)
+    except PySparkException as error:
+        raise SourceError(
+            f"cannot read the schema {written!r}; write it as 'a STRING, b DOUBLE, t TIMESTAMP'"
+        ) from error
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
+def decoded(received: DataFrame, columns: StructType) -> DataFrame:
+    """Kafka's own columns as rows of the declared ones."""
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    from ids.spark.frame import ORIGIN, beside
+    from ids.spark.typed_column import typed
+
+    names = columns.fieldNames()
+    corrupt = unused(MALFORMED, names)
+    target = T.StructType([*columns.fields, T.StructField(corrupt, T.StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": corrupt, "timeZone": "UTC"}
+    parsed = received.select(
+        F.from_json(F.col("value").cast("string"), target, options).alias("row"),
+        F.expr("value IS NULL").alias("empty"),
+        F.expr(
+            "named_struct('file', topic, 'start', CAST(partition AS BIGINT), 'row', offset)"
+        ).alias(ORIGIN),
+    )
+    values = [
+        F.expr(typed(f"row.{quoted(field.name)}", field.dataType)).alias(field.name)
+        for field in columns.fields
+    ]
+    # a message without a value is how Kafka deletes a key: it is no row either
+    malformed = F.expr(f"IF(empty, '', row.{corrupt})")
+    origin = beside(names, F.col(ORIGIN), ORIGIN)
+    return parsed.select(*values, origin, beside(names, malformed, MALFORMED))
+
+
+def messages(data: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
+    """Rows as Kafka takes them: ``key`` and ``value``, each a JSON object (no keys: NULL)."""
+    from ids.spark.frame import by_number
+
+    fields = {name: f"c{number} AS {quoted(name)}" for number, name in enumerate(data.columns)}
+    key = "CAST(NULL AS STRING)"
+    if keys:
+        key = f"to_json(struct({', '.join(fields[name] for name in keys)}), {_JSON})"
+    value = f"to_json(struct({', '.join(fields.values())}), {_JSON})"
+    return by_number(data).selectExpr(f"{key} AS key", f"{value} AS value")
+
+
+def send(rows: DataFrame, topic: Topic) -> int:
+    """Send ``messages`` to a topic; returns how many."""
+    rows = rows.persist()  # counted and sent, computed once; Spark tells no observer of the sending
+    try:
+        count = rows.count()
+        (
+            rows.write.format("kafka")
+            .option("kafka.bootstrap.servers", topic.servers)
+            .option("topic", topic.name)
+            .options(**topic.options)
+            .save()
+        )
+    finally:
+        rows.unpersist()
+    return count

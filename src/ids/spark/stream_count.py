@@ -1,0 +1,486 @@
+"""Count windows on a stream: rows wait until the watermark has passed them, then have their rank.
+
+    micro-batch ─▶ not late ─▶ log ─┬─▶ before the watermark: settled ─┬─▶ emits
+    tail of each key ───────────────┼──────────────────────────────────┘
+                                    └─▶ at or after it: held back
+
+What is settled is final: no row that may still come lies before it. So the emits are those of a
+batch over all rows before the watermark, however they were split into micro-batches. Rows are
+written and read by Spark; the driver sees counts, times and the range of values. The store has
+
+    log    rows that are not late, a piece a batch, each written once; some wait for the watermark
+    tails  the last rows of each key with their ranks, a piece for each bucket of keys
+
+Settled rows of the log are folded into the tails once they are many. Only the buckets that they
+fall into are read and written anew; the pieces of the others stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ids.errors import ScriptError
+from ids.model import FIRST_INSTANT, CountWindow, Kind, Scale
+from ids.plan import SelectPlan
+from ids.spark.arrow_map import mapped, whole_partition
+from ids.spark.cell_columns import TRUTH_BITS, packed_truths, truth_column, truth_columns
+from ids.spark.count_windows import (
+    Reach,
+    answered_tasks,
+    emit_output,
+    fit_scales,
+    given_rows,
+    positions_of,
+    tasked_rows,
+)
+from ids.spark.frame import ORIGIN, Frame, with_origin
+from ids.spark.rank import (
+    OLD,
+    RANK,
+    Bounds,
+    Buckets,
+    Division,
+    divide,
+    halo_of,
+    key_bucket,
+    order,
+    power_of_two,
+    stream_order,
+)
+from ids.spark.spark_evaluate import nameless
+from ids.spark.spark_prepare import (
+    AHEAD,
+    CONTENT,
+    FAULT,
+    Faults,
+    Ready,
+    measure,
+    ready,
+    survey_columns,
+    surveyed,
+)
+from ids.spark.stream_ahead import LATE, WAITING, Ahead, newest, with_late, with_waiting
+from ids.spark.stream_batch import Batch, Counts, Emits, Outcome, emit_schema
+from ids.spark.stream_panes import both_ranges
+from ids.spark.stream_revision import Revision
+from ids.spark.stream_store import Piece, Store, alike
+from ids.spark.typed_column import Typed
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Tailing:
+    """Rows of a task, in window order, to the last ones of each key, with their RANK.
+
+    keys     the key columns
+    columns  of a row, RANK among them
+    tasks    as in ``Replay``
+    halo     how many rows of a key windows to come may look back at
+    sampled  whether equal rows are counted, to be told apart
+    """
+
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    tasks: tuple[Bounds | None, ...]
+    halo: int
+    sampled: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return whole_partition(batches, lambda rows: self._tail(rows).select(self.columns))
+
+    def _tail(self, rows: pa.Table) -> pa.Table:
+        starts, base, _ = positions_of(rows, self.keys, self.tasks)
+        sizes = np.diff(starts)
+        place = np.arange(rows.num_rows) - np.repeat(starts[:-1], sizes)
+        rank = pa.array(place + np.repeat(base, sizes))
+        ranked = rows.set_column(rows.column_names.index(RANK), RANK, rank)
+        first = np.maximum(sizes - self.halo, 0)
+        if self.sampled:
+            first = _whole_alike(np.array(rows.column(CONTENT)), starts, first)
+        return ranked.filter(pa.array(place >= np.repeat(first, sizes)))
+
+
+def _whole_alike(content: Rows, starts: Rows, first: Rows) -> Rows:
+    """Where the tail of each key begins, for none of its rows to come without earlier equal ones.
+
+    Equal rows are told apart by counting them. They stand at one instant, so it is not far back.
+    """
+    sizes = np.diff(starts)
+    _, earliest, which = np.unique(content, return_index=True, return_inverse=True)
+    place = np.arange(len(content)) - np.repeat(starts[:-1], sizes)
+    since = np.maximum(earliest[which] - np.repeat(starts[:-1], sizes), 0)
+    inside = place >= np.repeat(first, sizes)
+    found: Rows = np.minimum.reduceat(np.where(inside, since, len(content)), starts[:-1])
+    return found
+
+
+ROWS, TAILS = "rows", "tails"
+
+_OF_KEYS = "ids_bucket"
+_HELD = -1  # in the place of a bucket
+_BUCKET_ROWS = 200_000  # of tails
+_UNFOLDED = 2**14  # settled rows of the log that are looked through again and again
+_TASK_ROWS: int | None = None  # of its own; None: as many as a batch gives a task
+
+
+class Pool(NamedTuple):
+    """Rows that have become settled, and those that their windows reach back to.
+
+    data      rows, with RANK and OLD
+    division  of these among tasks
+    """
+
+    data: DataFrame
+    division: Division
+
+
+@dataclass(frozen=True, slots=True)
+class RowStore:
+    """Reads and writes the rows of one query.
+
+    number   of the batch that writes
+    keys     the key columns
+    row      the columns of a row, keys among them
+    log      pieces of rows as they came
+    tails    pieces of ranked rows, each of a bucket
+    folded   what is needed of all rows before this time, µs, is in the tails
+    buckets  of keys
+    """
+
+    store: Store
+    number: int
+    plan: SelectPlan
+    keys: tuple[str, ...]
+    row: T.StructType
+    log: tuple[Piece, ...]
+    tails: tuple[Piece, ...]
+    folded: int
+    buckets: int
+
+    def revised(self, revision: Revision) -> RowStore:
+        """The store of another script's rows, as rows of this one."""
+        old, new = revision.old, revision.new
+        if (old.measures, old.predicates) == (new.measures, new.predicates):
+            return self
+        log = self._renumbered(self.log, self.row, revision)
+        tails = self._renumbered(self.tails, self._ranked_row, revision)
+        tails = tails.withColumn(_OF_KEYS, self._bucket(self.buckets))
+        pieces = self.store.write_by(tails, self.number, f"{TAILS}-revised", _OF_KEYS)
+        return replace(
+            self,
+            log=(self._moved(log, f"{ROWS}-revised", self.log),) if self.log else (),
+            tails=_of_buckets(pieces),
+        )
+
+    def pool(self, since: int, until: int) -> Pool | None:
+        """Rows from one time on, before another, which are settled by now; None: there are none."""
+        pieces = self._between(since, until) if until > since else []
+        if not pieces:
+            return None
+        fresh, tails, new = self._rows(since, until), self.tails, _size(pieces)
+        if self.buckets > 1:
+            counts = self._counts(fresh)
+            tails, new = self._of(counts), sum(counts.values())
+            if not new:
+                return None
+        old, known = self._remembered(tails, since), _size(tails) + self._unfolded(since)
+        if self.buckets > 1 and new * self._halo < known:
+            # most of these keys have nothing to say now
+            old, known = _of_keys(old, fresh, self.keys), new * self._halo
+        data = old.unionByName(_marked(fresh, old=False))
+        ordered = self._order_buckets(until)
+        division = divide(self.plan, data, self.keys, ordered, known + new, new, _TASK_ROWS)
+        return Pool(data, division)
+
+    def is_due(self, until: int) -> bool:
+        """Whether so many rows before ``until`` are not folded that it is worth it."""
+        return self._unfolded(until) >= max(_UNFOLDED, _size(self.tails) // 4)
+
+    def fold(self, until: int, division: Division) -> RowStore:
+        """The store with all rows before ``until`` in its tails; ``division`` is that of a pool.
+
+        Rows that still wait move to a piece of their own if their piece is mostly settled.
+        """
+        wanted = power_of_two(-(-_size(self.tails) // _BUCKET_ROWS)) if self.keys else 1
+        buckets = max(self.buckets, wanted)
+        tails = self.tails
+        if buckets == self.buckets > 1:
+            tails = self._of(self._counts(self._rows(self.folded, until)))
+        size = _size(tails) + self._unfolded(until)
+        found = self._tails(self._remembered(tails, until), size, division, buckets)
+        stale = [p for p in self.log if p.first < until <= p.last and 2 * until > p.first + p.last]
+        held = self.store.read(stale, self.row).filter(f"{order(0)} >= {until}L")
+        held = held.coalesce(max(1, -(-_size(stale) // _BUCKET_ROWS)))
+        held = _marked(held, old=False).drop(OLD).withColumn(_OF_KEYS, F.lit(_HELD))
+        pieces = self.store.write_by(found.unionByName(held), self.number, TAILS, _OF_KEYS)
+        log = [p for p in self.log if p.last >= until and p not in stale]
+        if _HELD in pieces:
+            last = max(piece.last for piece in stale)
+            log.append(replace(pieces.pop(_HELD), first=until, last=last))
+        kept = [piece for piece in self.tails if piece not in tails]
+        kept += _of_buckets(pieces)
+        return replace(self, log=tuple(log), tails=tuple(kept), folded=until, buckets=buckets)
+
+    def compact(self) -> RowStore:
+        """The store with small pieces of its log as one, once there are enough of them."""
+        chosen = alike(self.log)
+        if not chosen:
+            return self
+        merged = self._moved(self.store.read(chosen, self.row), f"{ROWS}-merged", chosen)
+        others = [piece for piece in self.log if piece not in chosen]
+        return replace(self, log=(merged, *others))
+
+    @property
+    def _halo(self) -> int:
+        assert isinstance(self.plan.window, CountWindow)
+        return halo_of(self.plan.window)
+
+    @property
+    def _ranked_row(self) -> T.StructType:
+        return T.StructType([*self.row, T.StructField(RANK, T.LongType())])
+
+    def _moved(self, rows: DataFrame, kind: str, pieces: Sequence[Piece]) -> Piece:
+        """Rows of the log that these pieces have, as one."""
+        size = _size(pieces)
+        rows = rows.coalesce(max(1, -(-size // _BUCKET_ROWS)))
+        moved = self.store.write(rows, self.number, kind, panes=order(0))
+        if moved.rows != size:
+            raise self.store.lacking(moved.name, moved.rows, size)
+        return moved
+
+    def _renumbered(
+        self, pieces: Sequence[Piece], row: T.StructType, revision: Revision
+    ) -> DataFrame:
+        """Rows of another script: its measures and predicates get the numbers of this one."""
+        old, new = revision.old, revision.new
+        held = {n: old.measures.index(text) for n, text in enumerate(new.measures) if text != "*"}
+        bits = [old.predicates.index(text) for text in new.predicates]
+        truths = [f"getbit({truth_column(n // TRUTH_BITS)}, {n % TRUTH_BITS}) = 1" for n in bits]
+        numbered = {*map(measure, held), *truth_columns(len(bits))}
+        same = [field for field in row if field.name not in numbered]
+        fields = [T.StructField(measure(n), T.DoubleType()) for n in set(held.values())]
+        fields += [T.StructField(name, T.LongType()) for name in truth_columns(len(old.predicates))]
+        measures = [f"{measure(was)} AS {measure(n)}" for n, was in held.items()]
+        rows = self.store.read(pieces, T.StructType([*same, *fields]))
+        return rows.selectExpr(*(field.name for field in same), *measures, *packed_truths(truths))
+
+    def _between(self, low: int, high: int) -> list[Piece]:
+        return [piece for piece in self.log if piece.first < high and piece.last >= low]
+
+    def _rows(self, low: int, high: int) -> DataFrame:
+        """Rows of the log from ``low`` on, before ``high``."""
+        data = self.store.read(self._between(low, high), self.row)
+        return data.filter(f"{order(0)} >= {low}L AND {order(0)} < {high}L")
+
+    def _remembered(self, tails: Sequence[Piece], until: int) -> DataFrame:
+        """These tails, and what of the log is before ``until`` and not folded."""
+        ranked = self.store.read(tails, self._ranked_row).withColumn(OLD, F.lit(True))
+        if until <= self.folded:
+            return ranked
+        return ranked.unionByName(_marked(self._rows(self.folded, until), old=True))
+
+    def _unfolded(self, until: int) -> int:
+        """About how many rows of the log are before ``until`` and not folded."""
+        rows = 0
+        for piece in self._between(self.folded, until):
+            inside = min(piece.last + 1, until) - max(piece.first, self.folded)
+            rows += -(-piece.rows * inside // (piece.last + 1 - piece.first))
+        return rows
+
+    def _counts(self, rows: DataFrame) -> dict[int, int]:
+        """How many rows fall into each bucket."""
+        bucket = F.expr(key_bucket(self.keys, self.buckets))
+        return {int(row[0]): row[1] for row in rows.groupBy(bucket).count().collect()}
+
+    def _of(self, buckets: Collection[int]) -> tuple[Piece, ...]:
+        return tuple(piece for piece in self.tails if piece.facts["bucket"] in buckets)
+
+    def _order_buckets(self, until: int) -> Buckets:
+        """For the rows that are not folded; older ones are in its first bucket."""
+        pieces = self._between(self.folded, until)
+        low = max(min(piece.first for piece in pieces), self.folded)
+        high = min(max(piece.last for piece in pieces), until - 1)
+        return Buckets.between(Typed(f"greatest({order(0)}, {low}L)", Kind.TIME), low, high)
+
+    def _tails(self, rows: DataFrame, size: int, division: Division, buckets: int) -> DataFrame:
+        """The tails of these rows, about ``size`` of them, with the bucket of each row."""
+        ranked, columns = division.tails(size), tuple(self._ranked_row.names)
+        sampled = bool(self.plan.sampled)
+        work = Tailing(self.keys, columns, ranked.bounds, self._halo, sampled)
+        tasked = tasked_rows(self.plan, rows, self.keys, ranked, near=True)
+        return mapped(tasked, work, self._ranked_row).withColumn(_OF_KEYS, self._bucket(buckets))
+
+    def _bucket(self, buckets: int) -> Column:
+        return F.expr(f"cast({key_bucket(self.keys, buckets)} as int)")
+
+
+def _size(pieces: Sequence[Piece]) -> int:
+    return sum(piece.rows for piece in pieces)
+
+
+def _of_buckets(pieces: Mapping[int, Piece]) -> tuple[Piece, ...]:
+    """Tails, which know their bucket."""
+    return tuple(replace(piece, facts={"bucket": bucket}) for bucket, piece in pieces.items())
+
+
+def _marked(rows: DataFrame, *, old: bool) -> DataFrame:
+    """Rows of the log, which do not know their rank."""
+    return rows.withColumns({RANK: F.lit(None).cast("bigint"), OLD: F.lit(old)})
+
+
+def _of_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The rows whose key some of the others have."""
+    wanted = others.select(*(F.col(key).alias(f"{key}_wanted") for key in keys))
+    same = [F.col(key).eqNullSafe(F.col(f"{key}_wanted")) for key in keys]
+    return rows.join(wanted, same, "left_semi")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is remembered besides rows.
+
+    last       the last event time of any sound row, µs
+    watermark  µs; None before the first row
+    reaches    (largest, smallest but 0) magnitude of each measure
+    lowest     an exponent that the last bit of any value of a measure is at or above
+    folded     see ``RowStore``
+    buckets    see ``RowStore``
+    """
+
+    last: int | None
+    watermark: int | None
+    reaches: list[Reach | None]
+    lowest: list[int | None]
+    folded: int = FIRST_INSTANT
+    buckets: int = 1
+
+
+class CountStep:
+    """The step of a query with a count window (see ``Step``)."""
+
+    def __init__(self, plan: SelectPlan, frame: Frame) -> None:
+        assert isinstance(plan.window, CountWindow)
+        event_time = frame.columns[plan.order_by[0]]
+        if event_time.kind not in (Kind.TIME, None):
+            raise ScriptError(
+                f"a stream needs a timestamp to order by, {plan.order_by[0]!r} is none",
+                hint="order by the event time, or run the script on files without a stream",
+            )
+        self._named, self._plan, self._columns = plan, nameless(plan), frame.columns
+        self._schema = emit_schema(plan, frame)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Keys, ``emit_at``, ``n``, then the items."""
+        return self._schema
+
+    def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
+        """Write the micro-batch's rows, and speak for those that the watermark has passed."""
+        data = _numbered(with_origin(batch.data), batch.number)
+        given = with_waiting(replace(batch, data=data), self._columns)
+        before = self._known(batch)
+        ahead = Ahead(self._plan.order_by[0], batch.max_ahead, before.last, before.watermark)
+        rows, counts, (known, fresh, row), waiting = ahead.admit(
+            batch,
+            ready(self._plan, Frame(given, self._columns, {})),
+            lambda rows: self._taken(rows, before, batch),
+        )
+        if counts.bad or counts.ahead:
+            on_faults(rows, counts.bad)
+        fitted = fit_scales(self._plan, rows.sound().data, known.reaches, known.lowest)
+        known = replace(known, lowest=[one.lowest for one in fitted])
+        log, tails = (tuple(batch.pieces(kind)) for kind in (ROWS, TAILS))
+        keys, place = tuple(rows.keys), (known.folded, known.buckets)
+        store = RowStore(batch.store, batch.number, self._plan, keys, row, log, tails, *place)
+        if batch.revision is not None:
+            store = store.revised(batch.revision)
+        store = replace(store, log=(*store.log, *fresh))
+        emits = None
+        if known.watermark is not None:
+            since = FIRST_INSTANT if before.watermark is None else before.watermark
+            pool = store.pool(since, known.watermark)
+            if pool is not None:
+                emits = self._emits(rows, pool, tuple(one.scale for one in fitted))
+                if store.is_due(known.watermark):
+                    store = store.fold(known.watermark, pool.division)
+            store = store.compact()
+        known = replace(known, folded=store.folded, buckets=store.buckets)
+        pieces = {ROWS: list(store.log), TAILS: list(store.tails), WAITING: waiting}
+        return Outcome(emits, counts, known.watermark, asdict(known), pieces)
+
+    def _emits(self, rows: Ready, pool: Pool, scales: tuple[Scale | None, ...]) -> Emits:
+        """The emits of the settled rows, every task's in the order of the stream."""
+        ranked = pool.division.emits()
+        answers = answered_tasks(self._plan, rows, pool.data, ranked, scales, near=True)
+        if not rows.keys:
+            # tasks are stretches, one after another
+            return Emits(emit_output(self._named, rows, answers), self.schema)
+        by = tuple(stream_order(self._plan, answers))
+        data = emit_output(self._named, rows, answers.sortWithinPartitions(*by))
+        return Emits(data, self.schema, by if len(ranked.bounds) > 1 else ())
+
+    def _known(self, batch: Batch) -> _Known:
+        if batch.facts is None:
+            nothing: list[Any] = [None] * len(self._plan.measures)
+            return _Known(None, None, nothing, list(nothing))
+        reaches = [None if reach is None else tuple(reach) for reach in batch.facts["reaches"]]
+        known, revision = _Known(**batch.facts | {"reaches": reaches}), batch.revision
+        if revision is None:
+            return known
+        held = [revision.measure(number) for number in range(len(self._plan.measures))]
+        return replace(
+            known,
+            reaches=[None if old is None else known.reaches[old] for old in held],
+            lowest=[None if old is None else known.lowest[old] for old in held],
+        )
+
+    def _taken(
+        self, rows: Ready, before: _Known, batch: Batch
+    ) -> tuple[Counts, int | None, tuple[_Known, list[Piece], T.StructType]]:
+        """Write the rows that are not late; what came, and how far the watermark moves."""
+        watched = [
+            *survey_columns(self._plan, rows),
+            F.expr(f"count_if({LATE})").alias("ids_late"),
+            F.expr(f"count_if({AHEAD})").alias("ids_ahead"),
+        ]
+        timed, watching = with_late(self._plan, rows, before.watermark, ORIGIN), Observation()
+        sound = timed.observe(watching, *watched).filter(f"{FAULT} IS NULL AND NOT {LATE}")
+        given = given_rows(self._plan, replace(rows, data=sound))
+        # a number, be it of a column of NULLs
+        given = given.withColumn(order(0), F.col(order(0)).cast("bigint"))
+        # a file for each core at most, however many partitions a source has
+        given = given.coalesce(given.sparkSession.sparkContext.defaultParallelism)
+        piece = batch.store.write(given, batch.number, ROWS, panes=order(0))
+        # a plan that turns out empty forgets what it has watched
+        found = watching.get if piece.rows else timed.agg(*watched).collect()[0].asDict()
+        now = surveyed(self._plan, found)
+        ahead = found["ids_ahead"]
+        counts = Counts(now.rows, found["ids_late"], now.faults - ahead, ahead)
+        if piece.rows != counts.taken:
+            raise batch.store.lacking(piece.name, piece.rows, counts.taken)
+        last = newest(before.last, now.last)
+        watermark = newest(before.watermark, None if last is None else last - batch.lateness)
+        reaches = [
+            both_ranges(a, b if b is not None and b[0] else None)
+            for a, b in zip(before.reaches, now.reaches, strict=True)
+        ]
+        known = replace(before, last=last, watermark=watermark, reaches=reaches)
+        row = T.StructType([T.StructField(field.name, field.dataType) for field in given.schema])
+        return counts, last, (known, [piece] if piece.rows else [], row)
+
+
+def _numbered(data: DataFrame, number: int) -> DataFrame:
+    """Origins that say which micro-batch, where there is no file to say where a row stood."""
+    start = f"if({ORIGIN}.file = '', {number}L, {ORIGIN}.start)"
+    named = f"named_struct('file', {ORIGIN}.file, 'start', {start}, 'row', {ORIGIN}.row)"
+    return data.withColumn(ORIGIN, F.expr(named))

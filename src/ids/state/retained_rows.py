@@ -1,0 +1,522 @@
+"""The retained window: every row inside, columnar, in window order.
+
+What expiry needs (tag, digits, players, time) stands beside the raw columns, so that a predicate
+nobody registered can still be evaluated on the rows, and the refinement can be rebuilt exactly.
+
+The columns slide: rows are appended at the tail and dropped at the head, O(1) amortised.
+
+    head            tail
+░░░░░│██ live rows ██│······ room
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ids.errors import StateError
+from ids.kernels import places_among
+from ids.model import DOUBLE_INTEGERS, ColumnData, Kind, Table
+from ids.state.row_hash import contents
+
+Array = npt.NDArray[np.generic]
+
+
+class Sliding:
+    """A struct of arrays over the live rows; any first axis, one length for all.
+
+    The live rows move to the front when the tail meets the end; there is a quarter of room to
+    spare, so a row is moved four times in its life at the most.
+
+    ``first`` is the number of the oldest live row, as rows at the head are counted from the
+    beginning: expiry moves it, and nothing else does. ``expected`` is how many rows will be live,
+    where that is known: from half of them on there is room for all, and none is allocated twice.
+
+    A view holds until rows are appended: they may move then, within the same memory.
+    """
+
+    def __init__(self, expected: int = 0) -> None:
+        self.first = 0
+        self.expected = expected
+        self._arrays: dict[str, Array] = {}
+        self._head = 0
+        self._tail = 0
+
+    def __len__(self) -> int:
+        return self._tail - self._head
+
+    def __getitem__(self, name: str) -> Array:
+        """A view of one column's live rows."""
+        return self._arrays[name][self._head : self._tail]
+
+    def get(self, name: str) -> Array | None:
+        """The same, where there is such a column."""
+        return self[name] if name in self._arrays else None
+
+    def columns(self) -> dict[str, Array]:
+        """A view of every column's live rows."""
+        return {name: self[name] for name in self._arrays}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, room to spare included."""
+        return sum(array.nbytes for array in self._arrays.values())
+
+    def append(self, block: Mapping[str, Array]) -> None:
+        """Add rows at the tail; the first rows of an empty window fix the columns' types."""
+        count = len(next(iter(block.values())))
+        if not len(self):
+            # types and widths may have changed while nothing was inside
+            self.replace({name: values[:0] for name, values in block.items()})
+        self._reserve(count)
+        for name, values in block.items():
+            self._arrays[name][self._tail : self._tail + count] = values
+        self._tail += count
+
+    def merge(self, block: Mapping[str, Array], order: str) -> None:
+        """Add rows where they belong by the column ``order``; equal ones go behind."""
+        if len(self) and len(block[order]):
+            first = np.searchsorted(self[order], block[order].min(), side="right")
+            tail = {name: self[name][first:].copy() for name in self._arrays}
+            self._tail = self._head + int(first)
+            block = {name: np.concatenate([tail[name], block[name]]) for name in block}
+        rank = np.argsort(block[order], kind="stable")
+        self.append({name: values[rank] for name, values in block.items()})
+
+    def drop_front(self, count: int) -> None:
+        """Expire the oldest rows."""
+        self._head += count
+        self.first += count
+
+    def keep(self, mask: npt.NDArray[np.bool_]) -> None:
+        """Keep only the marked live rows."""
+        self.replace({name: self[name][mask] for name in self._arrays})
+
+    def remove(self, places: npt.NDArray[np.int64]) -> None:
+        """Drop the rows at these places; rows from the tail move there, so order is lost.
+
+        O(places).
+        """
+        last = len(self) - len(places)
+        stays = np.ones(len(places), np.bool_)
+        stays[places[places >= last] - last] = False
+        holes, moved = places[places < last], last + np.flatnonzero(stays)
+        for name in self._arrays:
+            self[name][holes] = self[name][moved]
+        self._tail -= len(places)
+
+    def put(self, name: str, values: Array) -> None:
+        """One column's live rows anew; its type and width may change."""
+        held = self._arrays.get(name)
+        if held is not None and (held.dtype, held.shape[1:]) == (values.dtype, values.shape[1:]):
+            held[self._head : self._tail] = values
+            return
+        self.replace({**self.columns(), name: values})
+
+    def replace(self, block: Mapping[str, Array]) -> None:
+        """These rows instead of the live ones; columns may come, go or change type."""
+        self._arrays = {name: np.array(values) for name, values in block.items()}
+        self._head = 0
+        self._tail = len(next(iter(block.values()))) if block else 0
+
+    def _reserve(self, count: int) -> None:
+        capacity = len(next(iter(self._arrays.values())))
+        if self._tail + count <= capacity:
+            return
+        live = len(self)
+        needed = live + count
+        if needed * 5 // 4 > capacity or needed * 2 < capacity:
+            # a batch that is large beside the window tells nothing of those that will follow
+            near = 2 * needed >= self.expected >= 8 * count
+            self._reallocate(max(needed, self.expected + count if near else 0))
+        else:
+            for array in self._arrays.values():
+                _move_to_front(array, self._head, live)
+        self._head, self._tail = 0, live
+
+    def _reallocate(self, rows: int) -> None:
+        """Room for so many rows and a quarter more."""
+        live = len(self)
+        for name, array in self._arrays.items():
+            fresh = np.empty((rows + rows // 4, *array.shape[1:]), array.dtype)
+            fresh[:live] = array[self._head : self._tail]
+            self._arrays[name] = fresh
+
+
+def _move_to_front(array: Array, head: int, live: int) -> None:
+    """The rows from ``head`` on, in pieces that do not overlap where they go: nothing is copied."""
+    for start in range(0, live, head):
+        stop = min(start + head, live)
+        array[start:stop] = array[head + start : head + stop]
+
+
+# The columns' names, which are those of a checkpoint too.
+_TAG, _TIME, _CONTENT, _SEQUENCE, _STRATUM = "tag", "time", "content", "sequence", "stratum"
+
+_FEW_WORDS = 1024
+
+Places = npt.NDArray[np.int64]
+Words = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """Rows as the retained window keeps them, made by ``Retained.block``.
+
+    raw       the raw columns under the names they are kept by, text as codes
+    tags      uint32[n] atoms, or uint8[n, t] packed targets
+    digits    int64[n, d] and ``players`` bool[n] of each measure but the first, which counts rows
+    times     int64[n]  event times, where rows have any
+    content   int64[n]  a hash of each row, where an upstream deletes rows by what they hold
+    sequence  int64[n]  arrival numbers and ``stratum`` int32[n], where a sample follows the window
+    """
+
+    raw: Mapping[str, Array]
+    tags: Array
+    digits: Sequence[Words] = ()
+    players: Sequence[Bools] = ()
+    times: Words | None = None
+    content: Words | None = None
+    sequence: Words | None = None
+    stratum: npt.NDArray[np.int32] | None = None
+
+    def columns(self) -> dict[str, Array]:
+        """All of it by name."""
+        alone: dict[str, Array | None] = {
+            _TAG: self.tags,
+            _TIME: self.times,
+            _CONTENT: self.content,
+            _SEQUENCE: self.sequence,
+            _STRATUM: self.stratum,
+        }
+        found = {name: array for name, array in alone.items() if array is not None}
+        for m, (digits, players) in enumerate(zip(self.digits, self.players, strict=True), start=1):
+            found[f"digits {m}"] = digits
+            found[f"players {m}"] = players if len(players) else np.ones(len(digits), np.bool_)
+        return {**found, **self.raw}
+
+
+class Retained:
+    """Rows in window order; text columns share one growing dictionary each.
+
+    A row's measures are numbered from 1: measure 0 counts rows and has no digits.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind], expected: int = 0) -> None:
+        self.kinds = dict(kinds)
+        self._rows = Sliding(expected)
+        self._codes: dict[str, dict[str, int]] = {
+            name: {} for name, kind in kinds.items() if kind is Kind.TEXT
+        }
+        self._spelled: dict[str, npt.NDArray[np.object_]] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held: arrays, and the text of the dictionaries."""
+        words = sum(len(word.encode()) for words in self._codes.values() for word in words)
+        return self._rows.nbytes + words
+
+    @property
+    def first(self) -> int:
+        """The number of the oldest row inside, counted from the first row ever."""
+        return self._rows.first
+
+    @property
+    def tags(self) -> Array:
+        """Each row's membership: uint32[n] atoms, or uint8[n, t] packed targets."""
+        return self._rows[_TAG]
+
+    @property
+    def times(self) -> Words | None:
+        """Event times, ascending, where rows have any."""
+        times = self._rows.get(_TIME)
+        return None if times is None else times.view(np.int64)
+
+    @property
+    def sequence(self) -> Words | None:
+        """Arrival numbers, where a sample follows the window."""
+        numbers = self._rows.get(_SEQUENCE)
+        return None if numbers is None else numbers.view(np.int64)
+
+    @property
+    def stratum(self) -> npt.NDArray[np.int32]:
+        """Strata, where a sample follows the window."""
+        return self._rows[_STRATUM].view(np.int32)
+
+    def digits(self, measure: int) -> Words:
+        """int64[n, d]: a measure's digits."""
+        return self._rows[f"digits {measure}"].view(np.int64)
+
+    def players(self, measure: int) -> Bools:
+        """bool[n]: which rows are players of a measure."""
+        return self._rows[f"players {measure}"].view(np.bool_)
+
+    def values(self, name: str) -> tuple[Array, Bools]:
+        """A raw column as it is kept, and which of its rows are not NULL."""
+        return self._rows[f"value {name}"], self._rows[f"valid {name}"].view(np.bool_)
+
+    def block(
+        self,
+        table: Table,
+        tags: Array,
+        digits: Sequence[Words] = (),
+        players: Sequence[Bools] = (),
+        times: Words | None = None,
+        *,
+        hashed: bool = False,
+    ) -> RowBlock:
+        """Rows as they will be kept; refuses what no column can hold. Nothing is kept yet."""
+        content = contents(table, list(self.kinds), 0) if hashed else None
+        return RowBlock(self._encode(table), tags, digits, players, times, content)
+
+    def _encode(self, table: Table) -> dict[str, Array]:
+        """The raw columns under the names they are kept by; new words get codes."""
+        raw: dict[str, Array] = {}
+        for name, kind in self.kinds.items():
+            column = table.columns[name]
+            values = column.values
+            if kind is Kind.TEXT:
+                values = self._coded(name, column, learn=True)
+            elif kind is Kind.NUMBER:
+                values = self._alike(name, column)
+            raw[f"value {name}"] = values
+            valid = column.valid
+            raw[f"valid {name}"] = np.ones(table.rows, np.bool_) if valid is None else valid
+        return raw
+
+    def insert(self, block: RowBlock) -> int:
+        """Add rows, by their times where they have any; the place from which rows moved."""
+        columns, times, inside = block.columns(), block.times, self.times
+        if times is None or inside is None or not len(inside) or not len(times):
+            self._rows.append(columns)
+            return len(self) - len(block.tags)
+        place = int(np.searchsorted(inside, times.min(), side="right"))
+        self._rows.merge(columns, _TIME)
+        return place
+
+    def expire(self, count: int) -> None:
+        """Drop the oldest rows."""
+        self._rows.drop_front(count)
+
+    def delete(self, places: Places, *, ordered: bool) -> None:
+        """Drop the rows at these places; O(places) where the order need not be kept."""
+        if ordered:
+            keep = np.ones(len(self), np.bool_)
+            keep[places] = False
+            self._rows.keep(keep)
+        else:
+            self._rows.remove(places)
+
+    def retag(self, tags: Array) -> None:
+        """Give every row another tag."""
+        self._rows.put(_TAG, tags)
+
+    def recut(self, measure: int, digits: Words) -> None:
+        """Give every row other digits of a measure."""
+        self._rows.put(f"digits {measure}", digits)
+
+    def _coded(self, name: str, column: ColumnData, *, learn: bool) -> Array:
+        """Text as codes of our own dictionary; a word not in it is added, or reads -1."""
+        codes = self._codes[name]
+        words = column.dictionary if column.dictionary is not None else np.zeros(0, object)
+        here = column.values if column.valid is None else column.values[column.valid]
+        own = np.full(len(words), -1, np.int32)
+        used = np.unique(here) if len(here) < len(words) else np.flatnonzero(np.bincount(here))
+        for code in used:
+            word = words[code]
+            own[code] = codes.setdefault(word, len(codes)) if learn else codes.get(word, -1)
+        found = own[column.values]
+        return found if column.valid is None else np.where(column.valid, found, np.int32(0))
+
+    def _alike(self, name: str, column: ColumnData) -> Array:
+        """Whole numbers and doubles in one column: both as doubles, or refused."""
+        values, valid = column.values, column.valid
+        if not len(self):
+            return values
+        held, held_valid = self.values(name)
+        if held.dtype == values.dtype:
+            return values
+        if valid is not None and not valid.any():
+            return np.zeros(len(values), held.dtype)
+        if not (_doubles(held, held_valid) and _doubles(values, valid)):
+            raise StateError(
+                f"column {name!r} holds fractions as well as whole numbers beyond 2**53, which "
+                "no double holds; give it one type. Nothing changed"
+            )
+        if held.dtype.kind == "i":
+            self._rows.put(f"value {name}", held.astype(np.float64))
+        return values.astype(np.float64)
+
+    def agree(self, table: Table) -> None:
+        """Bring number columns to the type of rows that will come; refuses what has none."""
+        for name, kind in self.kinds.items():
+            if kind is Kind.NUMBER:
+                self._alike(name, table.columns[name])
+
+    def forget(self) -> None:
+        """Let go of words that no row inside holds, once they are most of a dictionary."""
+        for name, codes in self._codes.items():
+            if len(codes) <= _FEW_WORDS + 2 * len(self):
+                continue
+            used, place = np.unique(self.values(name)[0], return_inverse=True)
+            words = [*codes]
+            self._codes[name] = {words[code]: c for c, code in enumerate(used)}
+            self._spelled.pop(name, None)
+            self._rows.put(f"value {name}", place.ravel().astype(np.int32))
+
+    def table(self, names: Collection[str] | None = None) -> Table:
+        """The raw columns of the rows inside (or those named), as views."""
+        known = self._rows.columns()
+        chosen = [n for n in self.kinds if f"value {n}" in known and (names is None or n in names)]
+        return Table({name: self._column(name) for name in chosen}, len(self))
+
+    def take(self, places: Places, names: Collection[str]) -> Table:
+        """The raw columns named, of the rows at these places alone. O(places)."""
+        return Table({name: self._column(name, places) for name in names}, len(places))
+
+    def _column(self, name: str, rows: slice | Places = slice(None)) -> ColumnData:
+        kind = self.kinds[name]
+        values, valid = (each[rows] for each in self.values(name))
+        return ColumnData(
+            kind, values, None if valid.all() else valid.astype(np.bool_, copy=False),
+            self._words(name) if kind is Kind.TEXT else None,
+        )  # fmt: skip
+
+    def codes(self, name: str) -> dict[str, int]:
+        """The codes of a text column's words; another dictionary once codes change their meaning.
+
+        To be read: it grows as words come, and each keeps its code.
+        """
+        return self._codes[name]
+
+    def _words(self, name: str) -> npt.NDArray[np.object_]:
+        """The words by their codes, made anew only when there are more of them.
+
+        Never empty, so that the code under a NULL is in range.
+        """
+        codes = self._codes[name]
+        if not codes:
+            return np.array([""], dtype=object)
+        words = self._spelled.get(name)
+        if words is None or len(words) < len(codes):
+            words = self._spelled[name] = np.array([*codes], dtype=object)
+        return words
+
+    def locate(self, table: Table) -> Places:
+        """Where rows equal to these stand, each place given once, oldest first; -1: nowhere.
+
+        NULL equals NULL, NaN equals NaN, -0.0 equals 0.0.
+        """
+        found = np.full(table.rows, -1, np.int64)
+        if len(self):
+            wanted, held = self._typed(table)
+            wanted, names = wanted.take(held), list(self.kinds)
+            content = self._rows.get(_CONTENT)
+            hashes = contents(self.table(), names, 0) if content is None else content.view(np.int64)
+            among = places_among(hashes, contents(wanted, names, 0))
+            found[held] = self._find(wanted, among)
+        return found
+
+    def _typed(self, table: Table) -> tuple[Table, Places]:
+        """Rows in the number types of those inside, and which of them these types can hold."""
+        columns, held = dict(table.columns), np.ones(table.rows, np.bool_)
+        for name, kind in self.kinds.items():
+            column = table.columns[name]
+            if kind is Kind.NUMBER:
+                values, exact = _as_type(column.values, self.values(name)[0].dtype)
+                held &= exact if column.valid is None else exact | ~column.valid
+                columns[name] = ColumnData(kind, values, column.valid)
+        return Table(columns, table.rows), np.flatnonzero(held)
+
+    def _find(self, table: Table, among: Places) -> Places:
+        """``locate``, among some places alone, of rows that are in the types of those inside."""
+        if not len(among) or not table.rows:
+            return np.full(table.rows, -1, np.int64)
+        wanted, inside = [], []
+        for name, kind in self.kinds.items():
+            column = table.columns[name]
+            values = column.values
+            if kind is Kind.TEXT:
+                values = self._coded(name, column, learn=False)
+            valid = np.ones(table.rows, np.bool_) if column.valid is None else column.valid
+            wanted.append((values, valid))
+            held, there = self.values(name)
+            inside.append((held[among], there[among]))
+        places = _match(_keys(inside), _keys(wanted))
+        return np.where(places < 0, -1, among[places])
+
+    def dictionaries(self) -> dict[str, list[str]]:
+        """The text columns' values, in code order."""
+        return {name: [*codes] for name, codes in self._codes.items()}
+
+    def arrays(self) -> dict[str, Array]:
+        """What a checkpoint keeps: every column but the hashes, which can be worked out."""
+        return {n: array for n, array in self._rows.columns().items() if n != _CONTENT}
+
+    def restore(
+        self,
+        dictionaries: Mapping[str, Sequence[str]],
+        arrays: Mapping[str, Array],
+        *,
+        hashed: bool = False,
+    ) -> None:
+        """Take the place of a retained window that was written to a checkpoint."""
+        self._codes = {n: {w: c for c, w in enumerate(words)} for n, words in dictionaries.items()}
+        self._spelled.clear()
+        self._rows.replace(arrays)
+        if hashed and len(self):
+            self._rows.put(_CONTENT, contents(self.table(), list(self.kinds), 0))
+
+
+def _doubles(values: Array, valid: Array | None) -> bool:
+    """Whether every value is a double, or a whole number that a double holds."""
+    if values.dtype.kind == "f":
+        return True
+    here = values if valid is None else values[valid.astype(np.bool_)]
+    return not len(here) or bool(here.min() >= -DOUBLE_INTEGERS and here.max() <= DOUBLE_INTEGERS)
+
+
+def _as_type(values: Array, dtype: np.dtype[np.generic]) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """The values in another type, and which of them it holds exactly."""
+    if values.dtype == dtype:
+        return values, np.ones(len(values), np.bool_)
+    with np.errstate(invalid="ignore"):
+        same = values.astype(dtype)
+        return same, same.astype(values.dtype) == values
+
+
+def _keys(columns: Sequence[tuple[Array, npt.NDArray[np.bool_]]]) -> npt.NDArray[np.void]:
+    """Each row as one opaque key: equal rows are equal bytes (a NULL's value reads 0)."""
+    parts = []
+    for values, valid in columns:
+        # adding 0 makes one zero of -0.0 and 0.0
+        clean = np.where(valid, values, values.dtype.type(0)) + values.dtype.type(0)
+        if clean.dtype.kind == "f":
+            clean[np.isnan(clean)] = np.nan  # of one kind
+        parts.append(np.ascontiguousarray(clean).view(np.uint8).reshape(len(values), -1))
+        parts.append(valid.view(np.uint8).reshape(len(values), 1))
+    rows = np.ascontiguousarray(np.concatenate(parts, axis=1))
+    return rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
+
+
+def _match(inside: npt.NDArray[np.void], wanted: npt.NDArray[np.void]) -> Places:
+    """The k-th copy of a wanted key takes the k-th place inside that holds it, or -1."""
+    order = np.argsort(inside, kind="stable")
+    ordered = inside[order]
+    rank = np.argsort(wanted, kind="stable")
+    asked = wanted[rank]
+    first = np.searchsorted(asked, asked, side="left")
+    place = np.searchsorted(ordered, asked, side="left") + (np.arange(len(asked)) - first)
+    there = place < len(ordered)
+    place = np.minimum(place, len(ordered) - 1)
+    equal = there & (ordered[place] == asked)
+    found = np.full(len(wanted), -1, np.int64)
+    found[rank[equal]] = order[place[equal]]
+    return found

@@ -196,20 +196,26 @@ def publish(source: Path, chapters: Sequence[Chapter], root: Path = HERE.parent)
     home, readme = root / "docs" / "evaluation", root / "README.md"
     records.keep_all(home / "records", ".json", {n: text_of(source / f"{n}.json") for n in mine})
     edition.keep(home)
-    table = benchmarks(edition.tables)
-    records.keep(readme, _MARKS.sub(lambda _: table, text_of(readme)))
+    for page, headlines in ((readme, True), (root / "docs" / "benchmarks.md", False)):
+        table = benchmarks(edition.tables, headlines)
+        records.keep(page, _MARKS.sub(lambda _, table=table: table, text_of(page)))
     return records.keep(root / "docs" / "evaluation.md", markdown(edition, "evaluation/"))
 
 
-def benchmarks(tables: Tables) -> str:
-    """README's table: the lines of ``benchmarks.toml`` that have been measured."""
+def benchmarks(tables: Tables, headlines: bool = False) -> str:
+    """The lines of ``benchmarks.toml`` that have been measured, or only README's headlines.
+
+    Links are relative to README; docs/benchmarks.md is one directory below it.
+    """
     rows, toml = [], text_of(HERE / "benchmarks.toml")
     for line in lines_of(toml, "line"):
-        asked = filled(line["question"], tables)
+        if headlines and "headline" not in line:
+            continue
+        asked = line["headline"] if headlines else filled(line["question"], tables)
         ours, theirs = _number(line["ours"], tables), _number(line["theirs"], tables)
         if asked and ours and theirs:
             own, others = shown(ours, "duration"), f"{line['other']}: {shown(theirs, 'duration')}"
-            made = f"[{Path(line['file']).name}]({line['file']})"
+            made = f"[{Path(line['file']).name}]({'' if headlines else '../'}{line['file']})"
             rows.append([asked, own, others, shown(theirs / ours, "times"), made])
     if not rows:
         return "No measurements are kept yet: `make bench` makes them.\n"

@@ -19,6 +19,8 @@ BLOCK = re.compile(
     r"^```python[^\n]*\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```)?",
     re.MULTILINE | re.DOTALL,
 )
+# A sample file of a document: its name follows the kind.
+FILE = re.compile(r"^```csv (?P<name>\S+)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 DEMO = re.compile(r"^`make demo`.*?^```text\n(?P<shown>.*?)^```", re.MULTILINE | re.DOTALL)
 # What a shell shows: `$ ` begins a command, the lines after it are what it prints.
 CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -64,6 +66,8 @@ def test_the_python_of_a_document_runs_and_prints_what_is_shown_below_it(
     path = ROOT / document
     text = path.read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    for file in FILE.finditer(text):
+        Path(file["name"]).write_text(file["text"], encoding="utf-8")
     namespace: dict[str, object] = {"__name__": "__main__"}
     blocks = list(BLOCK.finditer(text))
     assert blocks, f"{document} has no Python to run"

@@ -219,7 +219,7 @@ def benchmarks(tables: Tables, headlines: bool = False) -> str:
             rows.append([asked, own, others, shown(theirs / ours, "times"), made])
     if not rows:
         return "No measurements are kept yet: `make bench` makes them.\n"
-    table = grid(["question", "IDS", "the other", "other ÷ IDS", "made by"], rows)
+    table = grid(["task", "IDS", "alternative", "alternative ÷ IDS", "measured by"], rows)
     return f"{table}\n\n{filled(tomllib.loads(toml)['note'], tables)}\n"
 
 

@@ -90,7 +90,7 @@ def test_a_sample_larger_than_the_window_is_the_window() -> None:
         found, right = engine.attribute(game, ASKED), exact.attribute(game, ASKED)
         assert found[:3] == right[:3]
         assert (found.error, found.standard_error) == (0.0, 0.0)
-        assert found.estimated == found.touched == 60
+        assert found.rows_expected == found.rows_read == 60
         on_the_spot = exact.attribute(game, ASKED, sample=1_000)
         assert on_the_spot[:3] == right[:3]
         assert (on_the_spot.error, on_the_spot.sample_size) == (0.0, 60)
@@ -101,7 +101,7 @@ def test_a_sample_can_be_drawn_from_the_rows_on_the_spot() -> None:
     right = engine.attribute("AVG", ASKED)
     found = engine.attribute("AVG", ASKED, sample=200)
     assert found.mechanism == "sample"
-    assert found.touched == 2_000
+    assert found.rows_read == 2_000
     assert 0 < abs(found.value - right.value) <= found.error
     assert engine.attribute("AVG", ASKED).mechanism == "scan"
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 class Attribution(NamedTuple):
     """How much of the aggregate a predicate's rows account for; share + lift = value.
 
-    ``share`` is what as many average rows would account for, ``lift`` what these do beyond it.
-    ``error`` bounds the value's error at the ``confidence`` (0 when exact), ``n`` is the number of
-    rows in the window. ``why`` says what made the ``mechanism`` the one to choose, ``estimated``
-    how many rows it expected to look at and ``touched`` how many it did. An estimate carries its
-    standard error, and the size and the seed of the sample it came from.
+    ``share`` is what the same number of average rows would account for, and ``lift`` is the rest.
+    ``error`` bounds the value's error at the given ``confidence`` (0 if the value is exact); ``n``
+    is the number of rows in the window. ``reason`` explains why the ``mechanism`` was chosen,
+    ``rows_expected`` is how many rows it was expected to read and ``rows_read`` how many it read.
+    An estimate also has its standard error, and the size and the seed of its sample.
 
-    >>> Attribution(82.5, 19.0, 63.5, "compositional", 0.0, 4, why="registered names")
+    >>> Attribution(82.5, 19.0, 63.5, "compositional", 0.0, 4, reason="registered names")
     Attribution(value=82.5, share=19.0, lift=63.5, mechanism='compositional', n=4)
     """
 
@@ -24,9 +24,9 @@ class Attribution(NamedTuple):
     mechanism: str
     error: float
     n: int
-    why: str = ""
-    estimated: int = 0
-    touched: int = 0
+    reason: str = ""
+    rows_expected: int = 0
+    rows_read: int = 0
     confidence: float = 1.0
     standard_error: float = 0.0
     sample_size: int = 0

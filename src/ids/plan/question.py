@@ -21,16 +21,16 @@ _SCAN_START = 40_000.0
 class Offer(NamedTuple):
     """One way to an answer.
 
-    touched  rows it expects to look at
-    cost     nanoseconds it expects to take
-    why      why it is on offer
-    exact    whether the answer will be
+    rows    rows it expects to read
+    cost    nanoseconds it expects to take
+    reason  why it is offered
+    exact   whether the answer will be exact
     """
 
     mechanism: str
-    touched: int
+    rows: int
     cost: float
-    why: str
+    reason: str
     exact: bool = True
 
 
@@ -50,8 +50,8 @@ def sample_offer(drawn: int, *, stratified: bool, asked: bool) -> Offer:
     """The rows drawn."""
     mechanism = "stratified" if stratified else "sample"
     cost = _SCAN_START + drawn * _CANDIDATE_ROW
-    why = "a sample was asked for" if asked else "it looks at rows drawn at random"
-    return Offer(mechanism, drawn, cost, why, exact=False)
+    reason = "a sample was asked for" if asked else "it looks at rows drawn at random"
+    return Offer(mechanism, drawn, cost, reason, exact=False)
 
 
 def choose_offer(offers: Sequence[Offer]) -> Offer:
@@ -64,14 +64,14 @@ class Path:
     """How a predicate is answered.
 
     mechanism  ``marginal`` or ``compositional``, or ``rows``: some rows must be looked at
-    why        what made it so
+    reason     why this path was chosen
     name       the registered predicate, for a marginal
     condition  over the registered names (compositional) or over columns (rows)
     key        of a condition over columns: equal only for conditions that hold on the same rows
     """
 
     mechanism: str
-    why: str
+    reason: str
     name: str | None = None
     condition: Expression | None = None
     key: str = ""

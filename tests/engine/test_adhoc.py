@@ -136,7 +136,7 @@ def test_explain_says_which_why_and_at_what_cost() -> None:
     read = engine.attribute("AVG", "k = 3 AND flag").rows_read
     assert "AVG of k = 3 AND flag: index" in told
     assert f"rows read: {read} (expected {read})" in told
-    assert "scan: 150 tuples" in told
+    assert "scan: 150 rows" in told
     assert "sample: " in told
     assert "seed 7" in engine.explain("AVG", "flag", sample=8, confidence=0.9)
 

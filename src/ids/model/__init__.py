@@ -1,6 +1,7 @@
 """The nouns of IDS: expressions, windows, queries, attributions, tables."""
 
 from ids.model.attribution import Attribution
+from ids.model.bounded_cache import BoundedCache
 from ids.model.expression import (
     MIRROR,
     RESERVED,
@@ -97,6 +98,7 @@ __all__ = [
     "Approximate",
     "Arithmetic",
     "Attribution",
+    "BoundedCache",
     "Call",
     "Changelog",
     "Column",

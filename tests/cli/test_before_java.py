@@ -146,12 +146,12 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "lateness": (
         ["run", "query.sql", *STREAM, "ck", "--lateness", "soon"],
         2,
-        "--lateness: not a span of time: 'soon'",
+        "--lateness: not a duration: 'soon'",
     ),
     "trigger": (
         ["run", "query.sql", *STREAM, "ck", "--trigger", "often"],
         2,
-        "--trigger: not a span of time: 'often'",
+        "--trigger: not a duration: 'often'",
     ),
     "max ahead": (
         ["run", "query.sql", *STREAM, "ck", "--max-ahead", "0 seconds"],
@@ -330,5 +330,5 @@ for call in (
     assert (done.returncode, done.stderr) == (0, "")
     assert not (folder / "java-was-started").exists()
     told = done.stdout.splitlines()
-    starts = ["unknown statement 'SELCT'", "unknown column 'xx'"] * 2 + ["not a span of time"]
+    starts = ["unknown statement 'SELCT'", "unknown column 'xx'"] * 2 + ["not a duration"]
     assert [line.startswith(start) for line, start in zip(told, starts, strict=True)] == [True] * 5

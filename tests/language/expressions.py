@@ -6,7 +6,7 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
-from ids.language import FUNCTIONS
+from ids.language.parser import FUNCTIONS
 from ids.model import (
     And,
     Arithmetic,

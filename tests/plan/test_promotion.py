@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ids
-from ids.errors import ScriptError
+from ids.errors import ArgumentError
 from ids.plan import Policy
 from ids.plan.promotion_policy import Verdict
 
@@ -113,5 +113,5 @@ def test_a_policy_goes_on_from_its_facts(asked: list[str], rest: list[str]) -> N
     ids=str,
 )  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ScriptError):
+    with pytest.raises(ArgumentError):
         ids.Promotion(**wrong)  # type: ignore[arg-type]

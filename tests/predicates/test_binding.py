@@ -115,11 +115,11 @@ ERRORS: list[tuple[Expression, str]] = [
     ),
     (
         compare("seen", ">", "yesterday"),
-        "'yesterday' is no timestamp at line 3, column 9; write it as '2024-01-31 12:00:00'",
+        "'yesterday' is not a timestamp at line 3, column 9; write it as '2024-01-31 12:00:00'",
     ),
     (
         compare("seen", ">", "2024-02-30"),
-        "'2024-02-30' is no timestamp at line 3, column 9; write it as '2024-01-31 12:00:00'",
+        "'2024-02-30' is not a timestamp at line 3, column 9; write it as '2024-01-31 12:00:00'",
     ),
     (
         compare("seen", ">", 7),
@@ -154,19 +154,11 @@ ERRORS: list[tuple[Expression, str]] = [
     (
         Like(Name("region"), "a\\b", AT),
         r"the pattern 'a\\b' escapes an ordinary character at line 3, column 9; "
-        "only %, _ and the backslash need one",
-    ),
-    (
-        Call("HUOR", (Name("seen"),), AT),
-        "unknown function 'HUOR' at line 3, column 9; did you mean 'HOUR'?",
+        "escape only %, _ and the backslash",
     ),
     (
         Call("HOUR", (Name("region", AT),)),
         "region is text at line 3, column 9; HOUR takes a timestamp",
-    ),
-    (
-        Call("ABS", (Literal(1), Literal(2)), AT),
-        "ABS of 2 arguments at line 3, column 9; it takes one",
     ),
     (
         Call("COALESCE", (Name("region"), Literal(None), Literal(0)), AT),
@@ -262,7 +254,7 @@ CONSTANTS = {
     "you mean `Latency`? Quotes",
     """"premium\"""": "'premium' is text at line 1, column 1; did you mean `premium`? Quotes",
     """"slow" OR premium""": "'slow' is text at line 1, column 1; did you mean `slow`? Quotes",
-    """seen > "seen\"""": "'seen' is no timestamp at line 1, column 8; did you mean `seen`? Quotes",
+    """seen > "seen\"""": "'seen' is not a timestamp at line 1, column 8; did you mean `seen`?",
     """'a' = 'a'""": f"'a' = 'a' reads no column at line 1, column 1; {PLAIN}",
     "premium OR 1 = 1": f"1 = 1 reads no column at line 1, column 12; {PLAIN}",
     "NULL <=> NULL": f"NULL <=> NULL reads no column at line 1, column 1; {PLAIN}",
@@ -322,7 +314,7 @@ def test_the_deepest_condition_is_walked_and_one_deeper_is_refused() -> None:
     np.testing.assert_array_equal(
         refinement.truths[refinement.assign(table)][:, 0], truth(bound, table)
     )
-    with pytest.raises(ScriptError, match="too deep to follow"):
+    with pytest.raises(ScriptError, match="too large, with its registered predicates inlined"):
         bind(Not(Not(Name("deep"))), SCHEMA, {"deep": _nested(bound, 60)})
 
 
@@ -334,7 +326,7 @@ def _nested(expression: Expression, levels: int) -> Expression:
 
 def test_registered_predicates_that_double_each_other_are_refused_at_once() -> None:
     registered: dict[str, Expression] = {"p0": IsNull(Column("region"))}
-    with pytest.raises(ScriptError, match="too deep to follow"):
+    with pytest.raises(ScriptError, match="too large, with its registered predicates inlined"):
         for level in range(1, 60):
             last = Name(f"p{level - 1}")
             registered[f"p{level}"] = bind(Or((last, Not(last))), SCHEMA, registered)

@@ -164,7 +164,7 @@ MISTAKES = {
     "a sample": Mistake(
         attribute("s = 'a' APPROXIMATE USING RESERVOIR SAMPLE 20000000"),
         "a sample of 20,000,000 rows",
-        (1, 42),
+        (1, 77),
     ),
     "groups": Mistake(select(where="GROUP BY s\n"), "unexpected 'GROUP'", (2, 8)),
     "groups after a condition": Mistake(

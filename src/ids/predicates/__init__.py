@@ -1,4 +1,4 @@
-"""From conditions to membership: binding, three-valued truth, and the refinement into atoms."""
+"""Predicates: binding, three-valued evaluation, normal forms, and the refinement into atoms."""
 
 from ids.predicates.atoms import Refinement
 from ids.predicates.binder import (
@@ -21,11 +21,18 @@ from ids.predicates.factors import (
     representatives,
     split,
 )
-from ids.predicates.functions import FUNCTIONS
 from ids.predicates.normal_form import predicate_key
-from ids.predicates.overflow import constants_first, overflow_message
-from ids.predicates.three_valued import Measure, evaluate_measure, holds, kleene, measure, truth
-from ids.predicates.vector import Kleene, exact_number, objects
+from ids.predicates.three_valued import (
+    Measure,
+    constants_first,
+    evaluate_measure,
+    holds,
+    kleene,
+    measure,
+    overflow_message,
+    truth,
+)
+from ids.predicates.vector import FUNCTIONS, Kleene, exact_number, objects
 
 __all__ = [
     "FUNCTIONS",

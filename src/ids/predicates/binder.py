@@ -1,9 +1,8 @@
-"""Binding: names become columns or registered conditions, and every node's kind is checked.
+"""Binder: resolve names to columns or registered conditions, and check the kind of every node.
 
-Names are resolved as Spark resolves them. Tests that read no column are refused, with a hint where
-a name stands in the wrong quotes: a script quotes names as Spark does, in backticks; "region" is a
-text. In PostgreSQL and DuckDB it is a name, so ``"region" = 'EU'`` would quietly be FALSE on every
-row for whoever comes from there.
+Names are resolved as in Spark. Tests that read no column are rejected, with a hint if a name is in
+the wrong quotes: as in Spark, names are in backticks, and "region" is text. In PostgreSQL and
+DuckDB "region" is a name, so their users would not notice that ``"region" = 'EU'`` is always FALSE.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ from ids.model import (
     backtick_hint,
     brief,
     children,
+    nodes,
     parse_timestamp,
     position_of,
     quoted,
     render,
 )
-from ids.predicates.functions import FUNCTIONS, compile_pattern
-from ids.predicates.vector import kind_of_value
+from ids.predicates.vector import FUNCTIONS, compile_pattern, kind_of_value
 
-# Deeper than the parser allows in one condition, shallow enough to walk recursively.
+# Deeper than the parser allows for one condition, shallow enough for recursion.
 _DEEPEST = 256
 _LARGEST = 1_000_000
-# From here on, OR of equalities becomes one IN: one pass over the rows instead of thousands.
+# From this number on, an OR of equalities becomes one IN: one pass over the rows, not thousands.
 _MANY_EQUALITIES = 8
 
 Typed = tuple[Expression, Kind | None]
@@ -53,9 +52,9 @@ Typed = tuple[Expression, Kind | None]
 class _Scope:
     """The columns of one table and the predicates registered on it.
 
-    The exact spelling comes first, then a spelling that differs only in case. Among equals a
-    registered predicate hides the column of its name, unless ``columns_first``. A column without
-    a kind holds nothing: it is NULL, and as such of any kind.
+    An exact match of a name wins over one that differs in case. If both a registered predicate and
+    a column match, the predicate wins, unless ``columns_first``. A column without a kind has only
+    NULLs, and may be used as any kind.
     """
 
     schema: Mapping[str, Kind | None]
@@ -65,13 +64,13 @@ class _Scope:
 
     @property
     def names(self) -> list[str]:
-        """Every name that has a meaning here."""
+        """All names of columns and predicates."""
         return [*self.schema, *self.registered]
 
     def resolve(self, name: Name, *, condition: bool = False) -> tuple[Expression, Kind | None]:
-        """What the name stands for, and its kind. O(1) when spelled exactly, else O(names).
+        """Return the expression of a name and its kind; O(1) for an exact match, else O(names).
 
-        ``condition`` says that it stands where a condition is meant, so it may be a predicate.
+        ``condition`` selects the error for an unknown name: a condition is expected.
         """
         namespaces: list[Mapping[str, object]] = [self.registered, self.schema]
         if self.columns_first:
@@ -92,7 +91,7 @@ class _Scope:
         raise UnknownNameError("column", name.name, self.names, name.at)
 
     def _unknown_predicate(self, name: Name) -> UnknownNameError:
-        """The error of a name that is no condition; only a script's table has a name."""
+        """Return the error for an unknown condition; in an engine, the table has no name."""
         conditions = [n for n, kind in self.schema.items() if kind in (Kind.BOOLEAN, None)]
         register = f"register({name.name!r}, …) first"
         if self.table:
@@ -111,7 +110,7 @@ class _Scope:
 def other_spelling(
     name: str, known: Iterable[str], at: Position | None, table: str = ""
 ) -> str | None:
-    """The known name that differs from this one only in case; two of them are refused."""
+    """Return the known name that differs only in case; raise an error if there are several."""
     alike = [each for each in known if each.lower() == name.lower()]
     if len(alike) > 1:
         where = f" in {table}" if table else ""
@@ -121,10 +120,10 @@ def other_spelling(
 
 
 def refuse_constant_tests(expression: Expression, known: Iterable[str] = ()) -> None:
-    """Refuse a comparison, IN, LIKE or IS NULL that reads no column; O(nodes).
+    """Reject a comparison, IN, LIKE or IS NULL that reads no column; O(nodes).
 
-    It is the same on every row, so it tells nothing about any of them. TRUE, FALSE and NULL alone
-    are allowed: nobody writes them by mistake. ``known`` are the names that a text may mean.
+    It has the same result on every row, so it is probably a mistake. TRUE, FALSE and NULL alone are
+    allowed. ``known`` are the names that a quoted text could mean.
     """
     reads: dict[int, bool] = {}
     for node in _upwards(expression):
@@ -135,22 +134,22 @@ def refuse_constant_tests(expression: Expression, known: Iterable[str] = ()) -> 
 
 
 def _refuse_quoted_measure(measure: Expression, known: Iterable[str] = ()) -> None:
-    """Refuse ``COUNT("x")``, which counts every row; ``COUNT(1)`` is written to do just that."""
-    nodes = list(_nodes(measure))
-    if any(isinstance(node, Literal) and node.double_quoted for node in nodes) and not any(
-        isinstance(node, Name | Column) for node in nodes
+    """Reject ``COUNT("x")``, which would count every row; ``COUNT(1)`` does so on purpose."""
+    found = list(nodes(measure))
+    if any(isinstance(node, Literal) and node.double_quoted for node in found) and not any(
+        isinstance(node, Name | Column) for node in found
     ):
         raise _reads_no_column(measure, known, "name a column, or write COUNT(*)")
 
 
 def _name_hint(expressions: Iterable[Expression], known: Iterable[str]) -> str | None:
-    """The hint for a text that is meant as a name, if there is one among the expressions.
+    """Return the hint for a text that is probably a name, if the expressions contain one.
 
-    In double quotes it may be misspelt, or anything where no name is known yet.
+    A text in double quotes may be a misspelt name, or any name if none is known yet.
     """
     names = {name.lower(): name for name in known}
-    nodes = [node for expression in expressions for node in _nodes(expression)]
-    texts = [x for x in nodes if isinstance(x, Literal) and isinstance(x.value, str)]
+    every = [node for expression in expressions for node in nodes(expression)]
+    texts = [x for x in every if isinstance(x, Literal) and isinstance(x.value, str)]
     found = [names.get(str(text.value).lower()) for text in texts]
     for text in texts:
         if text.double_quoted:
@@ -164,21 +163,12 @@ def _reads_no_column(node: Expression, known: Iterable[str], hint: str) -> Scrip
     return ScriptError(f"{brief(node)} reads no column", position_of(node), hint)
 
 
-def _nodes(expression: Expression) -> Iterator[Expression]:
-    """Every node, from left to right."""
-    stack = [expression]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(reversed(children(node)))
-
-
 def _refusal(
     expression: Expression, kind: Kind | None, hint: str, known: Iterable[str] = ()
 ) -> ScriptError:
-    """The error for an expression of the wrong kind: what it is, where, what is needed.
+    """Return the error for an expression of the wrong kind.
 
-    ``known`` are the names that a text may stand for by mistake.
+    ``known`` are the names that a quoted text could mean.
     """
     what = kind.noun if kind is not None else "NULL"
     return KindError(
@@ -192,9 +182,9 @@ def _refusal(
 def _agree(
     left: Typed, right: Typed, at: Position | None, known: Iterable[str] = ()
 ) -> tuple[Expression, Expression]:
-    """Both sides, of one kind; a text constant beside a timestamp becomes the instant it names.
+    """Return both sides if they have the same kind; parse text that is compared to a timestamp.
 
-    ``known`` are the names that a text may stand for by mistake.
+    ``known`` are the names that a quoted text could mean.
     """
     (a, kind_a), (b, kind_b) = left, right
     if kind_a is None or kind_b is None or kind_a is kind_b:
@@ -225,7 +215,7 @@ def _instant(expression: Expression, at: Position | None, known: Iterable[str]) 
     instant = parse_timestamp(expression.value)
     if instant is None:
         raise ScriptError(
-            f"{brief(expression)} is no timestamp",
+            f"{brief(expression)} is not a timestamp",
             expression.at or at,
             _name_hint([expression], known) or "write it as '2024-01-31 12:00:00'",
         )
@@ -259,7 +249,7 @@ def bind(
     columns_first: bool = False,
     table: str = "",
 ) -> Expression:
-    """Every name resolved, every kind checked; registered conditions (bound) are written out.
+    """Resolve every name and check every kind; registered conditions (bound) are inlined.
 
     O(nodes). Raises UnknownNameError or ScriptError with the position.
     """
@@ -276,7 +266,7 @@ def bind_predicate(
     columns_first: bool = False,
     table: str = "",
 ) -> Expression:
-    """As ``bind``, and the whole is a condition."""
+    """Bind an expression that must be a condition."""
     scope = _Scope(schema, registered, columns_first, table)
     bound, kind = _typed(expression, scope, condition=True)
     if kind not in (Kind.BOOLEAN, None):
@@ -287,7 +277,7 @@ def bind_predicate(
 def bind_measure(
     expression: Expression, schema: Mapping[str, Kind | None], *, table: str = ""
 ) -> Expression:
-    """As ``bind``, and the whole is a number; no registered predicate is one."""
+    """Bind an expression that must be a number; it cannot use registered predicates."""
     scope = _Scope(schema, {}, False, table)
     bound, kind = _typed(expression, scope)
     if kind not in (Kind.NUMBER, None):
@@ -301,15 +291,15 @@ def _typed(expression: Expression, scope: _Scope, *, condition: bool = False) ->
     depth, size = _extent(bound)
     if depth > _DEEPEST or size > _LARGEST:
         raise ScriptError(
-            "a condition too deep to follow, with its registered predicates written out",
+            "the condition is too large, with its registered predicates inlined",
             position_of(expression),
-            "say it with fewer levels",
+            "use fewer levels of registered predicates",
         )
     return bound, kind
 
 
 def _extent(expression: Expression) -> tuple[int, int]:
-    """Depth and size of the tree; O(distinct nodes), since registered conditions are shared."""
+    """Return depth and size of a tree; O(distinct nodes), as registered conditions are shared."""
     known: dict[int, tuple[int, int]] = {}
     for node in _upwards(expression):
         extents = [known[id(child)] for child in children(node)]
@@ -319,7 +309,7 @@ def _extent(expression: Expression) -> tuple[int, int]:
 
 
 def _upwards(expression: Expression) -> Iterator[Expression]:
-    """Every distinct node, after its operands and from left to right."""
+    """Iterate over the distinct nodes, each after its operands, from left to right."""
     met: set[int] = set()
     stack = [expression]
     while stack:
@@ -335,7 +325,7 @@ def _upwards(expression: Expression) -> Iterator[Expression]:
 
 @dataclass(frozen=True, slots=True)
 class _Binder:
-    """One walk down the tree; written so that a level costs two or three frames of recursion."""
+    """Binds a tree recursively, with two or three frames per level."""
 
     scope: _Scope
 
@@ -367,15 +357,9 @@ class _Binder:
         return Negative(operand)
 
     def _call(self, node: Call) -> Typed:
-        if node.function == "COALESCE" and node.arguments:
+        if node.function == "COALESCE":
             return self._coalesce(node)
-        if node.function not in FUNCTIONS and node.function != "COALESCE":
-            raise UnknownNameError("function", node.function, [*FUNCTIONS, "COALESCE"], node.at)
-        if node.function == "COALESCE" or len(node.arguments) != 1:
-            raise ScriptError(
-                f"{node.function} of {len(node.arguments)} arguments", node.at, "it takes one"
-            )
-        takes, gives = FUNCTIONS[node.function]
+        takes, gives = FUNCTIONS[node.function]  # the parser has checked name and arguments
         wanted = f"{node.function} takes {takes.noun}"
         argument = self._require(node.arguments[0], takes, wanted)
         return replace(node, arguments=(argument,)), gives
@@ -409,7 +393,7 @@ class _Binder:
             case Like(operand, pattern):
                 if compile_pattern(pattern) is None:
                     fact = f"the pattern {pattern!r} escapes an ordinary character"
-                    raise ScriptError(fact, node.at, "only %, _ and the backslash need one")
+                    raise ScriptError(fact, node.at, "escape only %, _ and the backslash")
                 text = self._require(operand, Kind.TEXT, "LIKE takes text")
                 return replace(node, operand=text)
         raise AssertionError(node)
@@ -435,7 +419,7 @@ class _Binder:
 
 
 def _gather(node: Or) -> Expression:
-    """``x = a OR x = b OR …`` as ``x IN (a, b, …)``, which means the same, NULL included."""
+    """Rewrite ``x = a OR x = b OR …`` as ``x IN (a, b, …)``, which is equivalent, also for NULL."""
     if len(node.operands) < _MANY_EQUALITIES:
         return node
     options: dict[Expression, list[Literal]] = {}

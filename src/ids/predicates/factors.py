@@ -41,9 +41,8 @@ from ids.model import (
     microseconds_of,
     nulls,
 )
-from ids.predicates.functions import kind_of
 from ids.predicates.three_valued import kleene, truth, vector
-from ids.predicates.vector import exact_number, from_kleene, objects, spread
+from ids.predicates.vector import exact_number, from_kleene, kind_of, objects, spread
 
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 

@@ -94,7 +94,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "times as text": (
         ["run", "query.sql", "--table", "t=t.csv", "--schema", "at STRING"],
         1,
-        "RANGE needs a timestamp to order by, 'at' is text at line 2, column 23",
+        "RANGE must be ordered by a timestamp, 'at' is text at line 2, column 23",
     ),
     "missing table": (["run", "query.sql"], 1, "give it with --table t=PATH"),
     "misspelt table": (["run", "query.sql", "--table", "tt=t.csv"], 1, "unknown table 't'"),

@@ -102,7 +102,7 @@ def test_a_policy_goes_on_from_its_facts(asked: list[str], rest: list[str]) -> N
     for key in asked:
         ask(first, key)
     second = Policy(settings)
-    second.adopt(first.facts())
+    second.restore(first.facts())
     assert [ask(first, key) for key in rest] == [ask(second, key) for key in rest]
 
 

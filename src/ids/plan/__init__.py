@@ -1,4 +1,4 @@
-"""Choosing a path: which summaries answer which item. Chooses, never computes."""
+"""Plans: which state answers each item of a query or each question, before any row is read."""
 
 from ids.plan.promotion_policy import Policy
 from ids.plan.question import (

@@ -1,4 +1,4 @@
-"""A script, statement by statement: what is registered, and the plan of every SELECT."""
+"""Plan a script, statement by statement."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ T = TypeVar("T")
 
 
 def just_text(_: str) -> Misread | None:
-    """No column of text was meant for anything else."""
+    """Return None: no text column was meant to have another kind."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A table's columns: what each holds (None: nothing), and why others are not read.
+    """The columns of a table.
 
-    ``misread`` tells of a column of text what it seems to have been meant for.
+    kinds        the kind of each column; None if it has only NULLs
+    unsupported  columns that cannot be read, and why
+    misread      returns which kind a text column was probably meant to have
     """
 
     kinds: Mapping[str, Kind | None]
@@ -37,10 +39,10 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement that gives something.
+    """One statement with a result.
 
-    plan        of a SELECT, or of the one EXPLAIN asks about
-    registered  the predicates that are registered by then
+    plan        the plan of a SELECT or EXPLAIN
+    registered  the predicates registered so far
     """
 
     statement: Statement
@@ -49,20 +51,20 @@ class Step:
 
 
 def planned(script: str, schema_of: Callable[[Register | Select], Schema]) -> Iterator[Step]:
-    """Plan a script; yields a step for each SELECT, SHOW and EXPLAIN, when it is asked for."""
+    """Plan a script lazily; yields a step for each SELECT, SHOW and EXPLAIN."""
     with in_script(script):
         yield from _planned(statements_of(script), schema_of)
 
 
 def statements_of(script: str) -> tuple[Statement, ...]:
-    """The statements of a script, with the aggregates that are known now."""
+    """Parse a script, with the games that are registered now as aggregates."""
     with in_script(script):
         return _parsed(script, tuple(GAMES))
 
 
 def nothing_asked() -> ScriptError:
-    """The error for a script without a SELECT, SHOW or EXPLAIN."""
-    return ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
+    """Return the error for a script without a SELECT, SHOW or EXPLAIN."""
+    return ScriptError("the script has no query", hint="end it with a SELECT … EMIT CHANGES")
 
 
 def _planned(
@@ -88,13 +90,13 @@ def _planned(
                 yield Step(statement, plan, tuple(registry))
 
 
-# A service runs the same few scripts again and again.
+# A service often runs the same few scripts.
 _parsed = lru_cache(maxsize=64)(parse)
 
 
 @contextmanager
 def unsupported_named(unsupported: Mapping[str, str]) -> Iterator[None]:
-    """A column that is there, but of a type IDS does not read, is no unknown column."""
+    """Replace the error for an unknown column if the column exists, but has an unsupported type."""
     try:
         yield
     except UnknownNameError as error:
@@ -106,7 +108,7 @@ def unsupported_named(unsupported: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _misread_named(schema: Schema) -> Iterator[None]:
-    """A column of text where another kind is needed: say which value made it text."""
+    """Replace the hint for a text column by one that names the value that made it text."""
     try:
         yield
     except KindError as error:
@@ -118,16 +120,16 @@ def _misread_named(schema: Schema) -> Iterator[None]:
 
 
 def _refuse_times_as_text(select: Select, name: str, schema: Schema) -> None:
-    """Times that were read as text would sort as text."""
+    """Reject ORDER BY on a text column with timestamps, which would sort as text."""
     found = schema.misread(name) if schema.kinds[name] is Kind.TEXT else None
     if found is not None and found.kind is Kind.TIME:
         window = select.window
         at = window.columns_at.get(window.order_by[0], window.at)
-        raise ScriptError(f"{name!r} holds times as text, which sort as text", at, found.hint)
+        raise ScriptError(f"{name!r} has timestamps as text, which sort as text", at, found.hint)
 
 
 class Tables(Generic[T]):
-    """The tables of a script, opened when first asked for; names fold case."""
+    """The tables of a script, opened on first use; their names are case-insensitive."""
 
     def __init__(self, tables: Mapping[str, object], opening: Callable[[object, str], T]) -> None:
         self._tables = {name.lower(): (name, data) for name, data in tables.items()}
@@ -135,7 +137,7 @@ class Tables(Generic[T]):
         self._open: dict[str, T] = {}
 
     def of(self, statement: Register | Select) -> T:
-        """The table a statement speaks of; one nobody gave is refused."""
+        """Return the table of a statement; raise an error if it was not passed."""
         folded = statement.table.lower()
         if folded not in self._tables:
             known = [given for given, _ in self._tables.values()]

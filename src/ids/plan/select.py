@@ -1,4 +1,4 @@
-"""The plan of a SELECT: what to read, what to keep, how each item is answered; and EXPLAIN."""
+"""The plan of a SELECT: what to read, what to keep, and how to answer each item; and EXPLAIN."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from ids.model import (
 )
 from ids.predicates import bind, bind_measure, bind_predicate, other_spelling
 
-# What each column holds; None for nothing.
+# The kind of each column; None if it has only NULLs.
 Kinds = Mapping[str, Kind | None]
 
 
 class Registry:
-    """Registered predicates by table, in the order they were registered; names fold case."""
+    """Registered predicates by table, in order; their names are case-insensitive."""
 
     def __init__(self) -> None:
         self._by_table: dict[str, dict[str, Register]] = {}
         self._bound: dict[str, dict[str, Expression]] = {}
 
     def register(self, statement: Register) -> None:
-        """Add a predicate; a name is taken once per table."""
+        """Add a predicate; names must be unique per table."""
         names = self._by_table.setdefault(statement.table.lower(), {})
         if statement.name.lower() in names:
             raise ScriptError(
@@ -57,18 +57,18 @@ class Registry:
         names[statement.name.lower()] = statement
 
     def drop(self, statement: Drop) -> None:
-        """Forget a predicate."""
+        """Remove a predicate."""
         names = self._by_table.get(statement.table.lower(), {})
         if statement.name.lower() not in names:
             known = [r.name for r in names.values()]
             raise UnknownNameError("predicate", statement.name, known, statement.at)
         del names[statement.name.lower()]
-        self._bound.pop(statement.table.lower(), None)  # others may have been written with it
+        self._bound.pop(statement.table.lower(), None)  # other predicates may use it
 
     def bound(self, table: str, schema: Kinds) -> Mapping[str, Expression]:
-        """The table's predicates, bound to its columns; each may use those before it.
+        """Bind the predicates of a table; each may use those registered before it.
 
-        A table keeps its schema while a script runs: only what is new since the last call is bound.
+        The schema does not change during a script, so only new predicates are bound.
         """
         bound = self._bound.setdefault(table.lower(), {})
         registered = self._by_table.get(table.lower(), {}).values()
@@ -87,9 +87,9 @@ class Registry:
 class PlannedItem:
     """One item: its game over measure number ``measure``, its predicate number ``predicate``.
 
-    ``asked`` is the predicate as the query names it, before registered names are written out;
-    ``approximate`` the sample it is answered from, if the query says so; ``tells_spread`` whether
-    the estimate's standard error is wanted beside the bound.
+    ``asked`` is the predicate as written in the query, before registered names are inlined;
+    ``approximate`` is the requested sample, if any; ``tells_spread`` adds the standard error of the
+    estimate to the output.
     """
 
     kind: ItemKind
@@ -105,27 +105,28 @@ class PlannedItem:
 
     @property
     def extremes(self) -> int:
-        """How many rows of the largest values, and of the smallest, a sample takes whole."""
+        """The number of rows with the largest (and with the smallest) values counted exactly."""
         if self.approximate is None or self.game.degree == 0:
             return 0
         return extremes_of(self.approximate.size)
 
     @property
     def confidence(self) -> float:
-        """At which one window's bound must hold, so that the item's bound holds as asked."""
+        """The confidence per window that gives the item the requested confidence."""
         assert self.approximate is not None
         asked = self.approximate.confidence
-        # a change is of two windows, and neither may be out of its bound
+        # a change involves two windows, whose bounds must both hold
         return 1.0 - (1.0 - asked) / 2.0 if self.kind is ItemKind.DELTA else asked
 
 
 @dataclass(frozen=True, slots=True)
 class SelectPlan:
-    """Everything a run needs to know before it reads a row.
+    """The plan of one SELECT.
 
-    measures    bound expressions, None for COUNT(*); each with the highest degree asked of it
-    predicates  bound conditions, each one signature bit for the life of the query
-    seed        what samples are drawn by, where an item asks for one
+    measures    bound expressions, None for COUNT(*)
+    degrees     the highest degree that each measure needs
+    predicates  bound conditions, one signature bit each for the life of the query
+    seed        the seed of the samples
     """
 
     table: str
@@ -142,12 +143,12 @@ class SelectPlan:
 
     @property
     def sampled(self) -> tuple[PlannedItem, ...]:
-        """The items that are answered from samples."""
+        """The items that are estimated from samples."""
         return tuple(item for item in self.items if item.approximate is not None)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns to read, each once."""
+        """The distinct columns to read."""
         conditions = [*self.predicates, *(m for m in self.measures if m is not None)]
         if self.where is not None:
             conditions.append(self.where)
@@ -158,10 +159,7 @@ class SelectPlan:
 
 
 def plan_select(select: Select, schema: Kinds, registry: Registry) -> SelectPlan:
-    """Bind a SELECT to its table's columns and registered predicates.
-
-    A column without a kind holds nothing, and may stand wherever NULL may.
-    """
+    """Bind a SELECT to its table's columns and registered predicates."""
     planner = _Planner(select, schema, registry.bound(select.table, schema))
     items = tuple(planner.item(item, number) for number, item in enumerate(select.items, start=1))
     degrees = [0] * len(planner.measures)
@@ -183,7 +181,7 @@ def plan_select(select: Select, schema: Kinds, registry: Registry) -> SelectPlan
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
-    """One SELECT being bound; measures and predicates are numbered as they are met."""
+    """Binds one SELECT; numbers its measures and predicates in order of appearance."""
 
     select: Select
     schema: Kinds
@@ -216,7 +214,7 @@ class _Planner:
     def _measure(self, aggregate: Aggregate) -> int:
         bound = None
         if aggregate.argument is not None:
-            # counting asks only whether there is a value, of whatever kind
+            # COUNT accepts values of any kind
             binding = bind if aggregate.function == "COUNT" else bind_measure
             bound = binding(aggregate.argument, self.schema, table=self.select.table)
         return self.measures.setdefault(bound, len(self.measures))
@@ -227,7 +225,7 @@ class _Planner:
         kind = self.schema[names[0]]
         if isinstance(window.frame, TimeWindow) and kind not in (Kind.TIME, None):
             raise KindError(
-                f"RANGE needs a timestamp to order by, {names[0]!r} is {kind.noun}",
+                f"RANGE must be ordered by a timestamp, {names[0]!r} is {kind.noun}",
                 window.columns_at.get(window.order_by[0], window.at),
                 _way_to_order(names[0], kind),
                 [names[0]] if kind is Kind.TEXT else [],
@@ -237,34 +235,40 @@ class _Planner:
 
 def _way_to_order(name: str, kind: Kind | None) -> str:
     if kind is Kind.NUMBER:
-        return f"declare schema='{quoted(name)} EPOCH_SECONDS' if it is one, or use ROWS"
+        return f"declare schema='{quoted(name)} EPOCH_SECONDS' if it is a time, or use ROWS"
     return "order by the event time, or use ROWS"
 
 
 def mechanism_of(
     predicate: Expression, registered: Iterable[str], schema: Iterable[str] = ()
 ) -> str:
-    """How a predicate is answered: ``marginal``, ``compositional`` or ``inline``."""
+    """Return how a predicate is answered: ``marginal``, ``compositional`` or ``inline``."""
     known, columns = tuple(registered), frozenset(schema)
-    if isinstance(predicate, Name) and registered_as(predicate.name, known, columns):
-        return "marginal"
+    for node in leaves(predicate):
+        if isinstance(node, Name):
+            composed = registered_as(node.name, known, columns) is not None
+        else:
+            composed = isinstance(node, Literal) and isinstance(node.value, bool | None)
+        if not composed:
+            return "inline"
+    return "marginal" if isinstance(predicate, Name) else "compositional"
+
+
+def leaves(predicate: Expression) -> Iterator[Expression]:
+    """Iterate over the operands that a predicate combines by AND, OR and NOT."""
     stack = [predicate]
     while stack:
         node = stack.pop()
         if isinstance(node, And | Or | Not):
             stack.extend(children(node))
-        elif not (
-            (isinstance(node, Name) and registered_as(node.name, known, columns))
-            or (isinstance(node, Literal) and isinstance(node.value, bool | None))
-        ):
-            return "inline"
-    return "compositional"
+        else:
+            yield node
 
 
 def registered_as(name: str, registered: Iterable[str], schema: Iterable[str]) -> str | None:
-    """The registered predicate a name means, if it means one.
+    """Return the registered predicate that a name refers to, if any.
 
-    Binding's own order: spelled exactly, a column spelled exactly, then whatever the case.
+    The order is that of the binder: an exact match, an exact match of a column, any case.
     """
     known = tuple(registered)
     if name in known:
@@ -275,7 +279,7 @@ def registered_as(name: str, registered: Iterable[str], schema: Iterable[str]) -
 
 
 def resolve(name: str, schema: Iterable[str], select: Select) -> str:
-    """A column's exact spelling: as written, or the one that differs only in case."""
+    """Return the exact name of a column, which may differ from the written one in case."""
     columns = tuple(schema)
     if name in columns:
         return name
@@ -286,24 +290,24 @@ def resolve(name: str, schema: Iterable[str], select: Select) -> str:
     return found
 
 
-# What the state holds for every power sum up to the degree, in the paper's letters.
+# The sums kept for each degree, in the paper's notation.
 _SUMS = ("m rows", "A = Σ y", "B = Σ y²")
 _MECHANISMS = {
     "marginal": "marginal (registered)",
-    "compositional": "compositional (of registered predicates)",
+    "compositional": "compositional (combines registered predicates)",
     "inline": "inline (a condition of this query)",
 }
 
 
 def explain(plan: SelectPlan) -> list[str]:
-    """The plan in words; O(size of the plan)."""
+    """Return the lines of EXPLAIN; O(size of the plan)."""
     lines = [f"read {quoted(plan.table)}: {', '.join(map(quoted, plan.columns))}"]
     if plan.where is not None:
         lines.append(f"keep the rows where {render(plan.where)}")
     lines += _window_lines(plan)
     if plan.predicates:
         several = _counted(len(plan.predicates), "predicate")
-        lines.append(f"refine into atoms by {several}, a bit each")
+        lines.append(f"refine into atoms by {several}, one bit each")
         lines += [f"  bit {bit}: {render(p)}" for bit, p in enumerate(plan.predicates)]
     lines += _sum_lines(plan)
     for item in plan.items:
@@ -314,14 +318,14 @@ def explain(plan: SelectPlan) -> list[str]:
 
 def _window_lines(plan: SelectPlan) -> list[str]:
     window = plan.window
-    keys = f" of each {', '.join(map(quoted, plan.partition_by))}" if plan.partition_by else ""
+    keys = f" per {', '.join(map(quoted, plan.partition_by))}" if plan.partition_by else ""
     order = ", ".join(map(quoted, plan.order_by))
     if isinstance(window, CountWindow):
         newest = "row" if window.size == 1 else f"{window.size:,} rows"
         return [f"window: the newest {newest}{keys}, ordered by {order}"]
-    held = f"the rows{keys} in (t - {span(window.duration)}, t], ordered by {order}"
+    rows = f"the rows in (t - {span(window.duration)}, t]{keys}, ordered by {order}"
     assert window.slide is not None
-    return [f"window: {held}", f"  t: every whole {_each(span(window.slide))} since 1970 UTC"]
+    return [f"window: {rows}", f"  t: every multiple of {span(window.slide)} since 1970 UTC"]
 
 
 def _sum_lines(plan: SelectPlan) -> list[str]:
@@ -329,7 +333,7 @@ def _sum_lines(plan: SelectPlan) -> list[str]:
     for measure, degree in zip(plan.measures, plan.degrees, strict=True):
         kept = _SUMS[: degree + 1] if degree <= 2 else (_SUMS[0], f"Σ y … Σ y^{degree}")
         of = "" if measure is None else f" of y = {render(measure)}"
-        lines.append(f"keep exactly, for each atom: {', '.join(kept)}{of}")
+        lines.append(f"keep exact sums per atom: {', '.join(kept)}{of}")
     return lines
 
 
@@ -340,7 +344,7 @@ def _item(item: PlannedItem, plan: SelectPlan) -> str:
         return aggregate
     parts = f" with {' and '.join(item.parts).lower()}" if item.parts else ""
     asked = f"{item.kind.value}({aggregate}, {item.asked}){parts}"
-    change = "the change since one slide before, " if item.kind is ItemKind.DELTA else ""
+    change = "change since the previous slide, " if item.kind is ItemKind.DELTA else ""
     if item.approximate is not None:
         size, percent = item.approximate.size, 100.0 * item.approximate.confidence
         rows = _counted(size, "row")
@@ -349,19 +353,14 @@ def _item(item: PlannedItem, plan: SelectPlan) -> str:
 
 
 def _emitted(plan: SelectPlan) -> str:
-    each = " of each key" if plan.partition_by else ""
+    answer = "answer per key" if plan.partition_by else "answer"
     if plan.final:
-        return f"the last answer{each}"
+        return f"only the last {answer}"
     if isinstance(plan.window, CountWindow):
         slide = plan.window.slide
-        return f"an answer after every {_each(_counted(slide, 'row'))}{each}"
-    return f"an answer{each} at every t whose window is not empty"
+        return f"one {answer} after every {'row' if slide == 1 else f'{slide:,} rows'}"
+    return f"one {answer} at every t whose window is not empty"
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def _each(counted: str) -> str:
-    """``1 row`` as it stands after "every"."""
-    return counted.removeprefix("1 ")

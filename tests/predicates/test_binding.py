@@ -57,11 +57,13 @@ def test_a_name_becomes_the_column_in_its_own_spelling() -> None:
 
 def test_a_registered_name_is_written_out_and_hides_a_column_unless_columns_come_first() -> None:
     slow = Comparison(">", Column("Latency"), Literal(1))
-    assert bind(Not(Name("slow")), SCHEMA, {"slow": slow}) == Not(slow)
-    assert bind(Name("SLOW"), SCHEMA, {"slow": slow}) == slow
-    assert bind(Name("premium"), SCHEMA, {"premium": slow}) == slow
-    assert bind(Name("premium"), SCHEMA, {"premium": slow}, columns_first=True) == Column("premium")
-    assert bind(Name("slow"), SCHEMA, {"slow": slow}, columns_first=True) == slow
+    assert bind_predicate(Not(Name("slow")), SCHEMA, {"slow": slow}) == Not(slow)
+    assert bind_predicate(Name("SLOW"), SCHEMA, {"slow": slow}) == slow
+    assert bind_predicate(Name("premium"), SCHEMA, {"premium": slow}) == slow
+    assert bind_predicate(Name("premium"), SCHEMA, {"premium": slow}, columns_first=True) == Column(
+        "premium"
+    )
+    assert bind_predicate(Name("slow"), SCHEMA, {"slow": slow}, columns_first=True) == slow
 
 
 def test_a_text_constant_beside_a_timestamp_becomes_the_instant() -> None:

@@ -319,7 +319,7 @@ def _negative(operand: Expression) -> Expression:
 
 
 def _number(text: str, at: Position, *, negative: bool = False) -> Literal:
-    """Parse a 64-bit integer, or a double if there is a point, an exponent or a suffix."""
+    """Parse a 64-bit integer, or a double if there is a point, an exponent or a suffix like D."""
     parts = _NUMBER.fullmatch(text)
     if parts is None:
         raise ScriptError(f"not a number: {text[:40]!r}", at)
@@ -366,7 +366,7 @@ def _misplaced(token: Token) -> ScriptError:
 
 
 def _second(operator: Token, power: int) -> ScriptError:
-    """Return the error for an operator after a test; Spark would accept and misinterpret it."""
+    """Return the error for an operator after a test, which in Spark has a surprising meaning."""
     if power > _COMPARISON:
         return unexpected(operator, "AND or OR (or put the test before it in parentheses)")
     hint = "join comparisons with AND, or use parentheses"

@@ -9,9 +9,9 @@ V = TypeVar("V")
 
 
 class BoundedCache(dict[K, V]):
-    """A dict of at most ``limit`` entries: assigning a new key to a full one empties it first.
+    """A dict that is emptied when a new key would exceed ``limit`` entries.
 
-    Look-ups cost the same as in a dict. Only item assignment is limited, not ``update``.
+    Look-ups cost the same as in a dict. Only item assignment checks the limit, not ``update``.
 
     >>> squares = BoundedCache(2)
     >>> for number in (1, 2, 3):

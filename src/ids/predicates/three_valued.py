@@ -72,13 +72,13 @@ _TRUTH = np.array([0, -1, 1], np.int8)
 
 
 def truth(expression: Expression, table: Table) -> npt.NDArray[np.int8]:
-    """1 for TRUE, 0 for FALSE and -1 for NULL, per row; O(nodes * rows), plus O(words) for text."""
+    """Return 1 (TRUE), 0 (FALSE) or -1 (NULL) per row; O(nodes * rows), plus O(words) for text."""
     shifted = kleene(expression, table) + np.int8(1)
     return spread(_TRUTH[shifted], table.rows)
 
 
 def holds(expression: Expression, table: Table) -> Mask:
-    """Where a condition is TRUE; faster than ``truth``, as it need not tell FALSE from NULL."""
+    """Return where a condition is TRUE; faster than ``truth``, as FALSE and NULL are the same."""
     try:
         held: Mask = _is(expression, table, True)
     except Overflow:
@@ -87,7 +87,7 @@ def holds(expression: Expression, table: Table) -> Mask:
 
 
 def _is(expression: Expression, table: Table, wanted: bool) -> Mask:
-    """Where a condition is TRUE (or FALSE), with masks instead of truth values for speed."""
+    """Return where a condition is TRUE (or FALSE), with masks instead of truth values for speed."""
     match expression:
         case And(operands) | Or(operands):
             join = np.logical_and if isinstance(expression, And) is wanted else np.logical_or
@@ -105,7 +105,7 @@ def _is(expression: Expression, table: Table, wanted: bool) -> Mask:
 def measure(
     expression: Expression, table: Table
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_] | None]:
-    """The number on each row as a double, and where it is not NULL (None: everywhere)."""
+    """Return the number on each row as a double, and where it is not NULL (None: everywhere)."""
     result = vector(expression, table)
     values = spread(result.values.astype(np.float64, copy=False), table.rows)
     if result.valid is None or result.valid.all():
@@ -114,7 +114,7 @@ def measure(
 
 
 def vector(expression: Expression, table: Table) -> Vector:
-    """The value of an expression of any kind; raises DataError if integers overflow."""
+    """Return the value of an expression of any kind; raise DataError if integers overflow."""
     try:
         return _vector(expression, table)
     except Overflow:
@@ -122,7 +122,7 @@ def vector(expression: Expression, table: Table) -> Vector:
 
 
 def kleene(expression: Expression, table: Table) -> Kleene:
-    """The truth of a condition: -1 FALSE, 0 NULL, 1 TRUE; one value may represent all rows."""
+    """Return -1 (FALSE), 0 (NULL) or 1 (TRUE); one value may represent all rows."""
     try:
         return _kleene(expression, table)
     except Overflow:
@@ -238,7 +238,7 @@ class _Integers(NamedTuple):
 
 
 class _Checked:
-    """Evaluation that keeps, for each value, the rows on which it overflows; O(nodes * rows)."""
+    """Evaluates expressions together with the rows on which each part fails; O(nodes * rows)."""
 
     def __init__(self, table: Table) -> None:
         self._table = table

@@ -128,7 +128,7 @@ def spread(array: Array, rows: int) -> Array:
 
 
 def both_valid(*valid: Mask | None) -> Mask | None:
-    """Where all are valid; None if that is everywhere."""
+    """Return where all are valid; None if that is everywhere."""
     joint: Mask | None = None
     for mask in valid:
         if mask is not None:
@@ -158,12 +158,12 @@ _UFUNC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare(op: str, left: Vector, right: Vector) -> Kleene:
-    """``left op right``, for operands of the same kind or NULL; O(rows), plus O(words) for text."""
+    """Evaluate ``left op right`` for the same kind or NULL; O(rows), plus O(words) for text."""
     return to_kleene(*compared(op, left, right))
 
 
 def compared(op: str, left: Vector, right: Vector) -> tuple[Mask, Mask | None]:
-    """``left op right`` as a mask, and where it is not NULL (None: everywhere)."""
+    """Evaluate ``left op right`` to a mask, and where it is not NULL (None: everywhere)."""
     valid = both_valid(left.valid, right.valid)
     if left.kind is None or right.kind is None:
         holds: Mask = np.zeros(1, np.bool_)
@@ -205,7 +205,7 @@ def _are_doubles(integers: Array) -> bool:
 
 
 def _doubles(op: str, left: Array, right: Array) -> Mask:
-    """IEEE comparison, except that NaN equals NaN and is greater than all other numbers."""
+    """Compare as in IEEE 754, except that NaN equals NaN and is greater than all numbers."""
     if len(right) == 1 and right[0] == right[0]:
         # with a constant on the right, IEEE's <, <= and = are correct: they are false for NaN
         positive = {">": "<=", ">=": "<", "<>": "="}.get(op)
@@ -224,7 +224,7 @@ def _doubles(op: str, left: Array, right: Array) -> Mask:
 
 
 def _order(integers: Array, doubles: Array) -> Array:
-    """-1, 0 or 1 if the integer is less than, equal to or greater than the double, exactly."""
+    """Compare exactly; return the sign of each integer minus its double."""
     floor = np.floor(doubles)
     within = (floor >= -(2.0**63)) & (floor < 2.0**63)
     whole = np.where(within, floor, 0.0).astype(np.int64)
@@ -250,7 +250,7 @@ def _texts(op: str, left: Vector, right: Vector) -> Mask:
 
 
 def within(vector: Vector, options: tuple[Literal, ...]) -> Kleene:
-    """``x IN (options)``, which is NULL if x is not found and an option is NULL."""
+    """Evaluate ``x IN (options)``; it is NULL if x is not found and an option is NULL."""
     values = [option.value for option in options if option.value is not None]
     if vector.kind is None:
         return np.zeros(1, np.int8)
@@ -394,7 +394,7 @@ class Overflow(Exception):
 
 
 def arithmetic(op: str, left: Vector, right: Vector) -> Vector:
-    """``left op right``: integers stay integers except for ``/``; division by zero is NULL."""
+    """Compute ``left op right``; integers stay integers except for ``/``; x / 0 is NULL."""
     return _within_bits(*computed(op, left, right))
 
 
@@ -405,7 +405,7 @@ def _within_bits(value: Vector, wrapped: Mask) -> Vector:
 
 
 def computed(op: str, left: Vector, right: Vector) -> tuple[Vector, Mask]:
-    """``left op right``, and where the integers wrapped around."""
+    """Compute ``left op right``, and where the integers wrapped around."""
     valid = both_valid(left.valid, right.valid)
     a, b = left.values, right.values
     if op == "/" or a.dtype != b.dtype:
@@ -439,7 +439,7 @@ def _combine(op: str, a: Array, b: Array) -> Array:
 
 
 def _wrapped(op: str, a: Array, b: Array, result: Array) -> Mask:
-    """Where a 64-bit result wrapped around."""
+    """Return where a 64-bit result wrapped around."""
     if op == "+":
         return ((a ^ result) & (b ^ result)) < 0
     if op == "-":
@@ -459,7 +459,7 @@ def _magnitude(integers: Array) -> int:
 
 
 def negative(operand: Vector) -> Vector:
-    """``-x``."""
+    """Compute ``-x``."""
     zero = Vector(Kind.NUMBER, np.zeros(1, operand.values.dtype))
     if operand.values.dtype == np.int64:
         return arithmetic("-", zero, operand)
@@ -533,7 +533,7 @@ def _of_number(function: str, operand: Vector) -> Vector:
 
 
 def absolute(operand: Vector) -> tuple[Vector, Mask]:
-    """ABS, and where the integers wrapped around."""
+    """Compute ABS, and where the integers wrapped around."""
     wrapped = NO_ROWS
     if operand.values.dtype == np.int64:
         wrapped = operand.values == -(2**63)
@@ -597,7 +597,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def like(operand: Vector, pattern: str) -> Kleene:
-    """``operand LIKE pattern``, matching each word once."""
+    """Evaluate ``operand LIKE pattern``, matching each word once."""
     if operand.kind is not Kind.TEXT or operand.dictionary is None:
         return np.zeros(1, np.int8)
     matcher = compile_pattern(pattern)

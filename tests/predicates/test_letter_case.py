@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ids.predicates.vector import lower, upper
+from ids.predicates.functions import lower, upper
 
 # came to be something else, or got another case, after Unicode 14 (Python 3.11)
 CHANGED = "\u019b\u0264\u0295\ua7d3\ua7d5\U0001171e"

@@ -31,7 +31,7 @@ from ids.model import (
     Table,
 )
 from ids.predicates import bind_predicate, predicate_key, truth
-from ids.predicates.vector import compile_pattern
+from ids.predicates.functions import compile_pattern
 from tests.predicates import strategies as some
 
 KINDS = {

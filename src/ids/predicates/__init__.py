@@ -21,18 +21,20 @@ from ids.predicates.factors import (
     representatives,
     split,
 )
+from ids.predicates.functions import FUNCTIONS
 from ids.predicates.normal_form import predicate_key
 from ids.predicates.three_valued import (
     Measure,
     constants_first,
     evaluate_measure,
+    exact_number,
     holds,
     kleene,
     measure,
+    objects,
     overflow_message,
     truth,
 )
-from ids.predicates.vector import FUNCTIONS, Kleene, exact_number, objects
 
 __all__ = [
     "FUNCTIONS",
@@ -40,7 +42,6 @@ __all__ = [
     "BooleanFactor",
     "ConditionFactor",
     "Factor",
-    "Kleene",
     "Measure",
     "RangeFactor",
     "Refinement",

@@ -37,7 +37,8 @@ from ids.model import (
     quoted,
     render,
 )
-from ids.predicates.vector import FUNCTIONS, compile_pattern, kind_of_value
+from ids.predicates.functions import FUNCTIONS, compile_pattern
+from ids.predicates.three_valued import kind_of_value
 
 # Deeper than the parser allows for one condition, shallow enough for recursion.
 _DEEPEST = 256

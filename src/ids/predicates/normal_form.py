@@ -44,8 +44,7 @@ from ids.model import (
     children,
     microseconds_of,
 )
-from ids.predicates.three_valued import vector
-from ids.predicates.vector import exact_number
+from ids.predicates.three_valued import exact_number, vector
 
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

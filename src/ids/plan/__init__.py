@@ -16,16 +16,20 @@ from ids.plan.question import (
     scan_offer,
 )
 from ids.plan.script import (
+    PlannedItem,
+    Registry,
     Schema,
+    SelectPlan,
     Step,
     Tables,
+    explain,
     just_text,
     nothing_asked,
+    plan_select,
     planned,
     statements_of,
     unsupported_named,
 )
-from ids.plan.select import PlannedItem, Registry, SelectPlan, explain, plan_select
 
 __all__ = [
     "Offer",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ids.games import Game
 from ids.model import And, Approximate, Expression, Kind, Name, Not, Or
-from ids.plan.select import leaves, mechanism_of, registered_as
+from ids.plan.script import leaves, mechanism_of, registered_as
 from ids.predicates import bind_predicate, predicate_key
 
 # Rounded measurements in nanoseconds; only their proportions matter.

@@ -1,4 +1,4 @@
-"""Strategies: random expressions, as the parser could have made them."""
+"""Strategies for random expressions that the parser can produce."""
 
 from __future__ import annotations
 

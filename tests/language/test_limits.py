@@ -1,4 +1,4 @@
-"""However large or deep the text, an answer or an error of ours, soon."""
+"""Very large or deep texts are parsed or rejected quickly."""
 
 from __future__ import annotations
 

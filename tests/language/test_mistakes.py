@@ -1,4 +1,4 @@
-"""Every mistake gets one line: the fact, where it stands, and what would be right."""
+"""Every error is one line: the fact, its position, and the remedy."""
 
 from __future__ import annotations
 

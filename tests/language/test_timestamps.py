@@ -1,4 +1,4 @@
-"""Timestamps have one grammar, whether TIMESTAMP stands in front of the text or not."""
+"""Timestamps have one grammar, with or without the keyword TIMESTAMP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans of time are exact: a decimal number of any unit, in whole microseconds."""
+"""Durations are exact: a decimal number of any unit, converted to whole microseconds."""
 
 from __future__ import annotations
 

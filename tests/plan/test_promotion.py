@@ -1,4 +1,4 @@
-"""The promotion policy: counts over a sliding window of questions or of time."""
+"""The promotion policy counts over a sliding window of questions or of time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Clock:
 def test_the_papers_policy_counts_the_last_questions(
     asked: list[str], threshold: int, observation: int, most: int
 ) -> None:
-    """Against a recount of the last T_obs questions at every one of them."""
+    """Compare with a recount of the last T_obs questions, after every question."""
     policy = Policy(ids.Promotion(most, threshold, observation, stale=10**6, replaces=False))
     for now, key in enumerate(asked, start=1):
         before = dict(policy.promoted)

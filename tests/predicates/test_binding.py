@@ -223,7 +223,7 @@ def test_many_equalities_become_one_in() -> None:
 
 
 def compares_constants(node: Expression) -> bool:
-    """Whether some comparison, IN, LIKE or IS NULL in it reads no column."""
+    """Whether a comparison, IN, LIKE or IS NULL in it reads no column."""
     if isinstance(node, Comparison | In | Like | IsNull) and not list(columns_of(node)):
         return True
     return any(map(compares_constants, children(node)))

@@ -47,7 +47,7 @@ def x(op: str, value: Any) -> Comparison:
 
 
 def oracle(expression: Expression, rows: list[dict[str, Any]]) -> list[Any] | None:
-    """None where an integer leaves 64 bits on some row."""
+    """Return None if an integer overflows on some row."""
     try:
         return [evaluate(expression, row) for row in rows]
     except OverflowError:

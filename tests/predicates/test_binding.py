@@ -242,7 +242,7 @@ def test_a_condition_is_refused_just_when_a_test_in_it_reads_no_column(
 
 
 PLAIN = "name a column, or write TRUE or FALSE"
-REGION = "did you mean `region`? Quotes write text, backticks a name"
+REGION = "did you mean `region`? Quotes are for text, backticks for names"
 CONSTANTS = {
     """"region" = 'EU'""": f"'region' = 'EU' reads no column at line 1, column 1; {REGION}",
     """premium AND "REGOIN" LIKE 'EU%'""": f"at line 1, column 13; {REGION}",
@@ -317,7 +317,7 @@ def test_the_deepest_condition_is_walked_and_one_deeper_is_refused() -> None:
         refinement.truths[refinement.assign(table)][:, 0], truth(bound, table)
     )
     with pytest.raises(ScriptError, match="too large, with its registered predicates inlined"):
-        bind(Not(Not(Name("deep"))), SCHEMA, {"deep": _nested(bound, 60)})
+        bind_predicate(Not(Not(Name("deep"))), SCHEMA, {"deep": _nested(bound, 60)})
 
 
 def _nested(expression: Expression, levels: int) -> Expression:
@@ -331,4 +331,4 @@ def test_registered_predicates_that_double_each_other_are_refused_at_once() -> N
     with pytest.raises(ScriptError, match="too large, with its registered predicates inlined"):
         for level in range(1, 60):
             last = Name(f"p{level - 1}")
-            registered[f"p{level}"] = bind(Or((last, Not(last))), SCHEMA, registered)
+            registered[f"p{level}"] = bind_predicate(Or((last, Not(last))), SCHEMA, registered)

@@ -113,7 +113,7 @@ def replay(
         start = clock()
         one = engine.attribute("AVG", condition)
         seconds = clock() - start
-        found.append((one.touched, one.why == "this question promoted it", one.value, seconds))
+        found.append((one.rows_read, one.reason == "this question promoted it", one.value, seconds))
     return Replay(*map(np.array, zip(*found, strict=True)))
 
 
@@ -180,7 +180,7 @@ def refuse_another_answer(engine: ids.Engine, condition: str) -> None:
     scanned, atoms = engine.attribute("AVG", condition), engine.atoms
     engine.register(NAME, condition)
     looked_up = engine.attribute("AVG", NAME)
-    if (scanned[:3], scanned.touched > 0, looked_up.touched) != (looked_up[:3], True, 0):
+    if (scanned[:3], scanned.rows_read > 0, looked_up.rows_read) != (looked_up[:3], True, 0):
         raise AssertionError(f"{condition} is another answer once it is promoted")
     engine.drop(NAME)
     if engine.atoms != atoms:
@@ -197,7 +197,7 @@ def provisional(bench: Bench, window: int, slides: int, sample: int = 1_000) -> 
     exact = registered(ids.Engine(inside, bench.real.value), {NAME: condition})
     for each in (engine, exact):  # all rows: none of a later slide is beyond the scale
         filled(each, events, window)
-    touched = engine.attribute("AVG", condition).touched
+    touched = engine.attribute("AVG", condition).rows_read
     rows: list[dict[str, Any]] = []
     errors, place = [], 0
     for slide in range(slides + 1):

@@ -127,7 +127,8 @@ def questions(bench: Bench) -> Findings:
             rows.append({
                 **scene.facts, "case": case.name, "condition": case.condition, "matches": matches,
                 "selectivity": matches / scene.window, "mechanism": name, "by": found.mechanism,
-                "touched": found.touched, "query": Repeated.of(spent[name][1:]),  # after a warm-up
+                "touched": found.rows_read,
+                "query": Repeated.of(spent[name][1:]),  # after a warm-up
                 "bytes": sum(getattr(memory, part) for part in MECHANISMS[name][1:]),
             })  # fmt: skip
         bench.said((done + 1) / len(scene.asked))

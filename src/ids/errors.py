@@ -104,6 +104,15 @@ class KindError(ScriptError):
         super().__init__(fact, at, hint)
 
 
+class ArgumentError(IdsError, ValueError):
+    """An argument of a Python call is wrong, such as ``ids.CountWindow(0)``."""
+
+    def __init__(self, fact: str, hint: str | None = None) -> None:
+        self.fact = fact
+        self.hint = hint
+        super().__init__(fact + (f"; {hint}" if hint else ""))
+
+
 class DataError(IdsError, ValueError):
     """A row or a column holds what no aggregate can take (NaN, text, a NULL event time)."""
 

@@ -94,7 +94,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "times as text": (
         ["run", "query.sql", "--table", "t=t.csv", "--schema", "at STRING"],
         1,
-        "RANGE needs a timestamp to order by, 'at' is text at line 2, column 23",
+        "RANGE must be ordered by a timestamp, 'at' is text at line 2, column 23",
     ),
     "missing table": (["run", "query.sql"], 1, "give it with --table t=PATH"),
     "misspelt table": (["run", "query.sql", "--table", "tt=t.csv"], 1, "unknown table 't'"),
@@ -146,12 +146,12 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "lateness": (
         ["run", "query.sql", *STREAM, "ck", "--lateness", "soon"],
         2,
-        "--lateness: not a span of time: 'soon'",
+        "--lateness: not a duration: 'soon'",
     ),
     "trigger": (
         ["run", "query.sql", *STREAM, "ck", "--trigger", "often"],
         2,
-        "--trigger: not a span of time: 'often'",
+        "--trigger: not a duration: 'often'",
     ),
     "max ahead": (
         ["run", "query.sql", *STREAM, "ck", "--max-ahead", "0 seconds"],
@@ -330,5 +330,5 @@ for call in (
     assert (done.returncode, done.stderr) == (0, "")
     assert not (folder / "java-was-started").exists()
     told = done.stdout.splitlines()
-    starts = ["unknown statement 'SELCT'", "unknown column 'xx'"] * 2 + ["not a span of time"]
+    starts = ["unknown statement 'SELCT'", "unknown column 'xx'"] * 2 + ["not a duration"]
     assert [line.startswith(start) for line, start in zip(told, starts, strict=True)] == [True] * 5

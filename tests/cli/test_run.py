@@ -90,7 +90,7 @@ def test_a_script_that_asks_for_nothing_is_refused(
     Path(script).write_text("-- nothing\n")
     code, out, err = call("run", script)
     assert (code, out) == (1, "")
-    assert err == "error: the script asks for nothing; end it with a SELECT … EMIT CHANGES\n"
+    assert err == "error: the script has no query; end it with a SELECT … EMIT CHANGES\n"
 
 
 @pytest.mark.parametrize("verb", ["run", "explain"])

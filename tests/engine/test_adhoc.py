@@ -92,7 +92,7 @@ def test_every_exact_way_gives_the_bits_of_a_registered_predicate(
                 found = engine.attribute(game, condition)
                 assert found[:3] == right[:3], (condition, found)
                 assert found.error == 0.0
-                assert found.touched == found.estimated
+                assert found.rows_read == found.rows_expected
 
 
 def test_a_condition_is_recognised_however_it_is_written() -> None:
@@ -109,7 +109,7 @@ def test_a_condition_is_recognised_however_it_is_written() -> None:
     ]:
         found = engine.attribute("AVG", condition)
         assert found.mechanism == mechanism, condition
-        assert bool(found.touched) == (mechanism == "scan")
+        assert bool(found.rows_read) == (mechanism == "scan")
 
 
 @pytest.mark.parametrize(
@@ -129,14 +129,14 @@ def test_explain_says_which_why_and_at_what_cost() -> None:
     engine.ingest(batch(np.random.default_rng(3), 150))
     assert engine.explain("AVG", "eu").splitlines() == [
         "AVG of eu: marginal",
-        "  why: it is registered",
-        "  tuples touched: 0 (estimated 0)",
+        "  reason: it is registered",
+        "  rows read: 0 (expected 0)",
     ]
     told = engine.explain("AVG", "k = 3 AND flag")
-    touched = engine.attribute("AVG", "k = 3 AND flag").touched
+    read = engine.attribute("AVG", "k = 3 AND flag").rows_read
     assert "AVG of k = 3 AND flag: index" in told
-    assert f"tuples touched: {touched} (estimated {touched})" in told
-    assert "scan: 150 tuples" in told
+    assert f"rows read: {read} (expected {read})" in told
+    assert "scan: 150 rows" in told
     assert "sample: " in told
     assert "seed 7" in engine.explain("AVG", "flag", sample=8, confidence=0.9)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ids
-from ids.errors import DataError, IdsError, ScriptError, StateError, UnknownNameError
+from ids.errors import ArgumentError, DataError, IdsError, ScriptError, StateError, UnknownNameError
 from tests.streams.comparing import everything
 
 GOOD = {"t": [1, 2, 3], "x": [1.0, 2.0, None], "region": ["EU", None, "US"], "k": [1, 2, 3]}
@@ -220,13 +220,13 @@ def test_a_text_measure_is_refused_at_the_first_batch() -> None:
         ({"window": ids.CountWindow(5), "degree": 7}, "degree 7 is not kept"),
         ({"window": ids.CountWindow(5), "degree": -1}, "degree -1 is not kept"),
         ({"window": ids.CountWindow(5), "lateness": -1}, "cannot be negative"),
-        ({"window": ids.CountWindow(5), "lateness": "soon"}, "not a span of time"),
+        ({"window": ids.CountWindow(5), "lateness": "soon"}, "not a duration"),
         ({"window": ids.CountWindow(5), "value": "x +"}, "."),
         ({"window": ids.CountWindow(5), "intersections": ["a AND"]}, "."),
     ],
 )
 def test_an_engine_that_cannot_be(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ScriptError, match=message):
+    with pytest.raises((ArgumentError, ScriptError), match=message):
         ids.Engine(**settings)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ids
-from ids.errors import ScriptError, StateError
+from ids.errors import ArgumentError, ScriptError, StateError
 from tests.engine.test_adhoc import batch
 
 ASKED = "k BETWEEN 2 AND 5 AND flag"
@@ -90,7 +90,7 @@ def test_a_sample_larger_than_the_window_is_the_window() -> None:
         found, right = engine.attribute(game, ASKED), exact.attribute(game, ASKED)
         assert found[:3] == right[:3]
         assert (found.error, found.standard_error) == (0.0, 0.0)
-        assert found.estimated == found.touched == 60
+        assert found.rows_expected == found.rows_read == 60
         on_the_spot = exact.attribute(game, ASKED, sample=1_000)
         assert on_the_spot[:3] == right[:3]
         assert (on_the_spot.error, on_the_spot.sample_size) == (0.0, 60)
@@ -101,7 +101,7 @@ def test_a_sample_can_be_drawn_from_the_rows_on_the_spot() -> None:
     right = engine.attribute("AVG", ASKED)
     found = engine.attribute("AVG", ASKED, sample=200)
     assert found.mechanism == "sample"
-    assert found.touched == 2_000
+    assert found.rows_read == 2_000
     assert 0 < abs(found.value - right.value) <= found.error
     assert engine.attribute("AVG", ASKED).mechanism == "scan"
 
@@ -127,18 +127,18 @@ def test_an_empty_window_gives_the_trivial_answer() -> None:
 
 def test_sizes_and_confidences_that_make_no_sense_are_refused() -> None:
     engine = fed(engine_of(), batches=1)
-    with pytest.raises(ScriptError, match="a sample of 0 rows"):
+    with pytest.raises(ArgumentError, match="a sample of 0 rows"):
         engine.attribute("AVG", ASKED, sample=0)
     for confidence in (0.0, 1.0, 1.5, float("nan")):
-        with pytest.raises(ScriptError, match="confidence"):
+        with pytest.raises(ArgumentError, match="confidence"):
             engine.attribute("AVG", ASKED, sample=5, confidence=confidence)
     with pytest.raises(StateError, match="keeps one of 64"):
         engine.attribute("AVG", ASKED, sample=65)
-    with pytest.raises(ScriptError, match="a sample of 0 rows"):
+    with pytest.raises(ArgumentError, match="a sample of 0 rows"):
         ids.Sampling(0)
-    with pytest.raises(ScriptError, match="unknown bound"):
+    with pytest.raises(ArgumentError, match="unknown bound"):
         ids.Sampling(bound="guess")
-    with pytest.raises(ScriptError, match="without replacement"):
+    with pytest.raises(ArgumentError, match="without replacement"):
         ids.Sampling(strata="k", replacement=True)
 
 
@@ -149,14 +149,14 @@ def test_sizes_and_confidences_that_make_no_sense_are_refused() -> None:
     ids=str,
 )  # fmt: skip
 def test_settings_of_the_wrong_kind_are_one_line(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ScriptError):
+    with pytest.raises(ArgumentError):
         ids.Sampling(**wrong)
 
 
 def test_questions_of_the_wrong_kind_are_one_line() -> None:
     engine = fed(engine_of(), batches=1)
     for asked in ({"sample": 1.5}, {"sample": "a"}, {"sample": 5, "confidence": "x"}):
-        with pytest.raises(ScriptError):
+        with pytest.raises(ArgumentError):
             engine.attribute("AVG", ASKED, **asked)
     with pytest.raises(ScriptError, match="names no columns"):
         ids.Engine(ids.CountWindow(5), "ms", index=5)  # type: ignore[arg-type]

@@ -42,8 +42,8 @@ def test_the_second_question_promotes_and_is_answered_by_it() -> None:
     feed(engine, plain, 3, 10)
     third = engine.attribute("AVG", ASKED)
     assert [a.mechanism for a in (first, second, third)] == ["scan", "marginal", "marginal"]
-    assert [a.touched for a in (first, second, third)] == [300, 300, 0]
-    assert "promoted" in second.why
+    assert [a.rows_read for a in (first, second, third)] == [300, 300, 0]
+    assert "promoted" in second.reason
     assert list(engine.promoted) == ["promoted_1"]
     assert third[:3] == plain.attribute("AVG", ASKED)[:3]
     joint = engine.attribute("VAR_POP", "promoted_1 AND eu")
@@ -99,7 +99,7 @@ def test_a_provisional_error_is_the_same_integers_until_the_exact_rebuild() -> N
     assert found.mechanism == "provisional"
     assert found.sample_size == 40
     assert 0 < found.standard_error < found.error
-    assert 40 <= found.touched < 300
+    assert 40 <= found.rows_read < 300
     missed = []
     for seed in range(12):
         assert engine._core is not None
@@ -191,11 +191,11 @@ def test_questions_count_while_a_slide_is_on_its_way_and_promote_behind_it() -> 
 def test_questions_that_were_counted_meanwhile_promote_with_the_next_one() -> None:
     engine, _ = engines(threshold=3)
     asked_meanwhile(engine, 2)
-    assert engine.attribute("AVG", ASKED).why == "this question promoted it"
+    assert engine.attribute("AVG", ASKED).reason == "this question promoted it"
     engine, _ = engines(threshold=2)
     asked_meanwhile(engine, 2)
     other = engine.attribute("AVG", "k = 7")
-    assert (other.mechanism, "promoted" in other.why) == ("scan", False)
+    assert (other.mechanism, "promoted" in other.reason) == ("scan", False)
     assert len(engine.promoted) == 1
 
 

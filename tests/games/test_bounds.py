@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evaluation.baselines.estimators import paper_bound
-from ids.errors import ScriptError
+from ids.errors import ArgumentError, ScriptError
 from ids.games import GAMES, Drawn, Estimates, Moments, Parts, Whole, coefficients, estimate
 from ids.kernels.error_bound import hull, logarithm
 from tests.games import textbook_estimate as textbook
@@ -187,7 +187,7 @@ def test_a_control_variate_knows_what_follows_the_values() -> None:
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 2.0, -0.5, float("nan")])
 def test_a_confidence_is_between_0_and_1(confidence: float) -> None:
-    with pytest.raises(ScriptError, match=r"a confidence of .*; choose a number between 0 and 1"):
+    with pytest.raises(ArgumentError, match=r"a confidence of .*; choose a number between 0 and 1"):
         one(10, 100, confidence=confidence)
 
 

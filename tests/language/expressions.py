@@ -1,4 +1,4 @@
-"""Strategies: random expressions, as the parser could have made them."""
+"""Strategies for random expressions that the parser can produce."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC
 
 from hypothesis import strategies as st
 
-from ids.language import FUNCTIONS
+from ids.language.parser import FUNCTIONS
 from ids.model import (
     And,
     Arithmetic,

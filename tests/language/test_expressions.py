@@ -1,4 +1,4 @@
-"""Conditions and measures: what each spelling becomes."""
+"""Conditions and measures: the tree that each text is parsed to."""
 
 from __future__ import annotations
 

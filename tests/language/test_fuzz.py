@@ -1,4 +1,4 @@
-"""Whatever the text, the answer is statements or an error of ours, never another exception."""
+"""Any text is parsed to statements or raises an IdsError, never another exception."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ raw = st.text(max_size=60) | st.text("()'\"`-/*\\;,. a1=\ud800\0", max_size=60)
 
 @st.composite
 def mutations(draw: st.DrawFn) -> str:
-    """A listing with some of its characters cut, doubled or replaced."""
+    """A listing with some characters removed, doubled or replaced."""
     text = draw(st.sampled_from(LISTINGS))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))

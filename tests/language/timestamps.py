@@ -1,4 +1,4 @@
-"""Texts of timestamps: which Spark reads too, which only we read, which nobody does."""
+"""Texts that both Spark and IDS parse as timestamps, only IDS, or neither."""
 
 from __future__ import annotations
 

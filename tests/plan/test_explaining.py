@@ -35,14 +35,14 @@ def test_a_plan_over_rows_reads_from_top_to_bottom() -> None:
         read requests: at, region, tier, ms
         keep the rows where ms > 0
         window: the newest 10,000 rows, ordered by at
-        refine into atoms by 2 predicates, a bit each
+        refine into atoms by 2 predicates, one bit each
           bit 0: region = 'EU'
           bit 1: region = 'EU' AND tier NOT IN ('gold', 'platinum')
-        keep exactly, for each atom: m rows, A = Σ y, B = Σ y² of y = ms
+        keep exact sums per atom: m rows, A = Σ y, B = Σ y² of y = ms
         eu_ms = SHAPLEY_ATTRIBUTE(AVG(ms), eu) with share and lift: bit 0, marginal (registered), exact
-        expr_2 = SHAPLEY_ATTRIBUTE(VAR_SAMP(ms), eu AND NOT `gold tier`): bit 1, compositional (of registered predicates), exact
+        expr_2 = SHAPLEY_ATTRIBUTE(VAR_SAMP(ms), eu AND NOT `gold tier`): bit 1, compositional (combines registered predicates), exact
         `mean ms` = AVG(ms)
-        emit an answer after every row"""  # noqa: E501
+        emit one answer after every row"""  # noqa: E501
     )
 
 
@@ -55,15 +55,15 @@ def test_a_plan_over_time_says_when_it_speaks() -> None:
     assert plan == dedent(
         """\
         read requests: at, `my zone`, tier, ms, region
-        window: the rows of each `my zone`, tier in (t - 1 hour, t], ordered by at
-          t: every whole 90 seconds since 1970 UTC
-        refine into atoms by 1 predicate, a bit each
+        window: the rows in (t - 1 hour, t] per `my zone`, tier, ordered by at
+          t: every multiple of 90 seconds since 1970 UTC
+        refine into atoms by 1 predicate, one bit each
           bit 0: ms > 100 OR region = 'EU'
-        keep exactly, for each atom: m rows
-        keep exactly, for each atom: m rows, Σ y … Σ y^4 of y = ms
-        slow = SHAPLEY_DELTA(COUNT(*), ms > 100 OR eu): the change since one slide before, bit 0, inline (a condition of this query), exact
+        keep exact sums per atom: m rows
+        keep exact sums per atom: m rows, Σ y … Σ y^4 of y = ms
+        slow = SHAPLEY_DELTA(COUNT(*), ms > 100 OR eu): change since the previous slide, bit 0, inline (a condition of this query), exact
         expr_2 = M4(ms)
-        emit an answer of each key at every t whose window is not empty"""  # noqa: E501
+        emit one answer per key at every t whose window is not empty"""  # noqa: E501
     )
 
 
@@ -75,10 +75,10 @@ def test_a_plan_for_the_last_answer_says_so() -> None:
     assert plan == dedent(
         """\
         read requests: at, tier, ms
-        window: the newest row of each tier, ordered by at
-        keep exactly, for each atom: m rows, A = Σ y of y = ms
+        window: the newest row per tier, ordered by at
+        keep exact sums per atom: m rows, A = Σ y of y = ms
         expr_1 = SUM(ms)
-        emit the last answer of each key"""
+        emit only the last answer per key"""
     )
 
 

@@ -1,4 +1,4 @@
-"""The promotion policy: counts over a sliding window of questions or of time."""
+"""The promotion policy counts over a sliding window of questions or of time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ids
-from ids.errors import ScriptError
+from ids.errors import ArgumentError
 from ids.plan import Policy
 from ids.plan.promotion_policy import Verdict
 
@@ -33,7 +33,7 @@ class Clock:
 def test_the_papers_policy_counts_the_last_questions(
     asked: list[str], threshold: int, observation: int, most: int
 ) -> None:
-    """Against a recount of the last T_obs questions at every one of them."""
+    """Compare with a recount of the last T_obs questions, after every question."""
     policy = Policy(ids.Promotion(most, threshold, observation, stale=10**6, replaces=False))
     for now, key in enumerate(asked, start=1):
         before = dict(policy.promoted)
@@ -102,7 +102,7 @@ def test_a_policy_goes_on_from_its_facts(asked: list[str], rest: list[str]) -> N
     for key in asked:
         ask(first, key)
     second = Policy(settings)
-    second.adopt(first.facts())
+    second.restore(first.facts())
     assert [ask(first, key) for key in rest] == [ask(second, key) for key in rest]
 
 
@@ -113,5 +113,5 @@ def test_a_policy_goes_on_from_its_facts(asked: list[str], rest: list[str]) -> N
     ids=str,
 )  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ScriptError):
+    with pytest.raises(ArgumentError):
         ids.Promotion(**wrong)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Conditions in other words are answered by the registered predicates that they mean."""
+"""Conditions that are equivalent to registered predicates are answered by these."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = {
     "y": [1.0, 2.5, -3.0, 7.0, 0.5, 11.0, 13.0, -2.0],
 }
 REGISTERED = {"one": "x = 1", "few": "x <= 2", "not_a": "NOT s = 'a'"}
-# each of them means a registered predicate, or NOT of one
+# each is equivalent to a registered predicate, or to its negation
 WORDS = [
     *("x = 1", "1 = x", "NOT x <> 1", "x <=> 1", "x <> 1", "one", "NOT one"),
     *("x < 2 OR x = 2", "x > 2", "few", "NOT (x > 2)"),

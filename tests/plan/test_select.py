@@ -6,7 +6,7 @@ from ids.errors import ScriptError, UnknownNameError
 from ids.language import parse
 from ids.model import Drop, Kind, Register, Select
 from ids.plan import Registry, SelectPlan, choose, names_by_key, plan_select
-from ids.plan.select import mechanism_of
+from ids.plan.script import mechanism_of
 
 SCHEMA = {"at": Kind.TIME, "x": Kind.NUMBER, "s": Kind.TEXT, "b": Kind.BOOLEAN}
 REGISTER = (

@@ -1,4 +1,4 @@
-"""Typed expressions, and the rows they are judged on."""
+"""Strategies for typed expressions, and for the rows to evaluate them on."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def number_types() -> st.SearchStrategy[str]:
 
 @st.composite
 def values(draw: st.DrawFn, of: str, depth: int) -> Expression:
-    """An expression of the given type."""
+    """Generate an expression of the given type."""
     if of == "bool" and depth and draw(st.booleans()):
         return draw(conditions(depth - 1))
     leaf = draw(st.integers(0, 5))
@@ -159,7 +159,7 @@ def leaves(draw: st.DrawFn, depth: int) -> Expression:
 
 @st.composite
 def conditions(draw: st.DrawFn, depth: int = 3) -> Expression:
-    """A Boolean expression."""
+    """Generate a Boolean expression."""
     choice = draw(st.integers(0, 7)) if depth else 7
     if choice < 4:
         several = draw(st.lists(conditions(depth - 1), min_size=2, max_size=3))
@@ -176,7 +176,7 @@ def conditions(draw: st.DrawFn, depth: int = 3) -> Expression:
 
 @st.composite
 def guarded(draw: st.DrawFn, depth: int = 2) -> Expression:
-    """A condition with integers that may leave 64 bits, on rows that it may leave out."""
+    """Generate a condition whose integers may overflow, on rows that it may exclude."""
     i, j = draw(st.permutations([Column("i"), Column("j")]))
     whole: list[Expression] = [i, j, Literal(draw(INTEGERS)), Literal(None)]
     huge: Expression = i
@@ -209,7 +209,7 @@ def guarded(draw: st.DrawFn, depth: int = 2) -> Expression:
 
 @st.composite
 def compositions(draw: st.DrawFn) -> list[Expression]:
-    """Predicates as people write them: some of their own, others put together from those."""
+    """Generate predicates as people write them: simple ones, and combinations of them."""
     predicates = draw(st.lists(conditions(2), max_size=3))
     for _ in range(draw(st.integers(0, 3)) if predicates else 0):
         left, right = draw(st.sampled_from(predicates)), draw(st.sampled_from(predicates))
@@ -220,7 +220,7 @@ def compositions(draw: st.DrawFn) -> list[Expression]:
 
 @st.composite
 def rows(draw: st.DrawFn, max_size: int = 12) -> list[dict[str, Any]]:
-    """Rows with None for NULL; some columns without a NULL, some with nothing else."""
+    """Generate rows with None for NULL; some columns have no NULL, some have only NULLs."""
     size = draw(st.integers(0, max_size))
     whole: dict[str, list[Any]] = {}
     for name, of in COLUMNS.items():
@@ -231,7 +231,7 @@ def rows(draw: st.DrawFn, max_size: int = 12) -> list[dict[str, Any]]:
 
 
 def column(cells: Sequence[Any], of: str, extra: Sequence[str] = ()) -> ColumnData:
-    """The cells as arrays; ``extra`` are words in the dictionary that no row uses."""
+    """Convert cells to arrays; ``extra`` are words in the dictionary that no row uses."""
     valid = np.array([cell is not None for cell in cells], np.bool_)
     mask = None if valid.all() else valid
     if of == "text":

@@ -57,11 +57,13 @@ def test_a_name_becomes_the_column_in_its_own_spelling() -> None:
 
 def test_a_registered_name_is_written_out_and_hides_a_column_unless_columns_come_first() -> None:
     slow = Comparison(">", Column("Latency"), Literal(1))
-    assert bind(Not(Name("slow")), SCHEMA, {"slow": slow}) == Not(slow)
-    assert bind(Name("SLOW"), SCHEMA, {"slow": slow}) == slow
-    assert bind(Name("premium"), SCHEMA, {"premium": slow}) == slow
-    assert bind(Name("premium"), SCHEMA, {"premium": slow}, columns_first=True) == Column("premium")
-    assert bind(Name("slow"), SCHEMA, {"slow": slow}, columns_first=True) == slow
+    assert bind_predicate(Not(Name("slow")), SCHEMA, {"slow": slow}) == Not(slow)
+    assert bind_predicate(Name("SLOW"), SCHEMA, {"slow": slow}) == slow
+    assert bind_predicate(Name("premium"), SCHEMA, {"premium": slow}) == slow
+    assert bind_predicate(Name("premium"), SCHEMA, {"premium": slow}, columns_first=True) == Column(
+        "premium"
+    )
+    assert bind_predicate(Name("slow"), SCHEMA, {"slow": slow}, columns_first=True) == slow
 
 
 def test_a_text_constant_beside_a_timestamp_becomes_the_instant() -> None:
@@ -115,11 +117,11 @@ ERRORS: list[tuple[Expression, str]] = [
     ),
     (
         compare("seen", ">", "yesterday"),
-        "'yesterday' is no timestamp at line 3, column 9; write it as '2024-01-31 12:00:00'",
+        "'yesterday' is not a timestamp at line 3, column 9; write it as '2024-01-31 12:00:00'",
     ),
     (
         compare("seen", ">", "2024-02-30"),
-        "'2024-02-30' is no timestamp at line 3, column 9; write it as '2024-01-31 12:00:00'",
+        "'2024-02-30' is not a timestamp at line 3, column 9; write it as '2024-01-31 12:00:00'",
     ),
     (
         compare("seen", ">", 7),
@@ -154,19 +156,11 @@ ERRORS: list[tuple[Expression, str]] = [
     (
         Like(Name("region"), "a\\b", AT),
         r"the pattern 'a\\b' escapes an ordinary character at line 3, column 9; "
-        "only %, _ and the backslash need one",
-    ),
-    (
-        Call("HUOR", (Name("seen"),), AT),
-        "unknown function 'HUOR' at line 3, column 9; did you mean 'HOUR'?",
+        "escape only %, _ and the backslash",
     ),
     (
         Call("HOUR", (Name("region", AT),)),
         "region is text at line 3, column 9; HOUR takes a timestamp",
-    ),
-    (
-        Call("ABS", (Literal(1), Literal(2)), AT),
-        "ABS of 2 arguments at line 3, column 9; it takes one",
     ),
     (
         Call("COALESCE", (Name("region"), Literal(None), Literal(0)), AT),
@@ -229,7 +223,7 @@ def test_many_equalities_become_one_in() -> None:
 
 
 def compares_constants(node: Expression) -> bool:
-    """Whether some comparison, IN, LIKE or IS NULL in it reads no column."""
+    """Whether a comparison, IN, LIKE or IS NULL in it reads no column."""
     if isinstance(node, Comparison | In | Like | IsNull) and not list(columns_of(node)):
         return True
     return any(map(compares_constants, children(node)))
@@ -248,7 +242,7 @@ def test_a_condition_is_refused_just_when_a_test_in_it_reads_no_column(
 
 
 PLAIN = "name a column, or write TRUE or FALSE"
-REGION = "did you mean `region`? Quotes write text, backticks a name"
+REGION = "did you mean `region`? Quotes are for text, backticks for names"
 CONSTANTS = {
     """"region" = 'EU'""": f"'region' = 'EU' reads no column at line 1, column 1; {REGION}",
     """premium AND "REGOIN" LIKE 'EU%'""": f"at line 1, column 13; {REGION}",
@@ -262,7 +256,7 @@ CONSTANTS = {
     "you mean `Latency`? Quotes",
     """"premium\"""": "'premium' is text at line 1, column 1; did you mean `premium`? Quotes",
     """"slow" OR premium""": "'slow' is text at line 1, column 1; did you mean `slow`? Quotes",
-    """seen > "seen\"""": "'seen' is no timestamp at line 1, column 8; did you mean `seen`? Quotes",
+    """seen > "seen\"""": "'seen' is not a timestamp at line 1, column 8; did you mean `seen`?",
     """'a' = 'a'""": f"'a' = 'a' reads no column at line 1, column 1; {PLAIN}",
     "premium OR 1 = 1": f"1 = 1 reads no column at line 1, column 12; {PLAIN}",
     "NULL <=> NULL": f"NULL <=> NULL reads no column at line 1, column 1; {PLAIN}",
@@ -322,8 +316,8 @@ def test_the_deepest_condition_is_walked_and_one_deeper_is_refused() -> None:
     np.testing.assert_array_equal(
         refinement.truths[refinement.assign(table)][:, 0], truth(bound, table)
     )
-    with pytest.raises(ScriptError, match="too deep to follow"):
-        bind(Not(Not(Name("deep"))), SCHEMA, {"deep": _nested(bound, 60)})
+    with pytest.raises(ScriptError, match="too large, with its registered predicates inlined"):
+        bind_predicate(Not(Not(Name("deep"))), SCHEMA, {"deep": _nested(bound, 60)})
 
 
 def _nested(expression: Expression, levels: int) -> Expression:
@@ -334,7 +328,7 @@ def _nested(expression: Expression, levels: int) -> Expression:
 
 def test_registered_predicates_that_double_each_other_are_refused_at_once() -> None:
     registered: dict[str, Expression] = {"p0": IsNull(Column("region"))}
-    with pytest.raises(ScriptError, match="too deep to follow"):
+    with pytest.raises(ScriptError, match="too large, with its registered predicates inlined"):
         for level in range(1, 60):
             last = Name(f"p{level - 1}")
-            registered[f"p{level}"] = bind(Or((last, Not(last))), SCHEMA, registered)
+            registered[f"p{level}"] = bind_predicate(Or((last, Not(last))), SCHEMA, registered)

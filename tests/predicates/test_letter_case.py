@@ -1,4 +1,4 @@
-"""LOWER and UPPER follow Unicode 17, as Spark does, whatever Python's own tables say."""
+"""LOWER and UPPER follow Unicode 17 like Spark, not the older tables of Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ids.predicates.functions import lower, upper
 
-# came to be something else, or got another case, after Unicode 14 (Python 3.11)
+# changed their category or their case after Unicode 14 (Python 3.11)
 CHANGED = "\u019b\u0264\u0295\ua7d3\ua7d5\U0001171e"
 
 

@@ -134,7 +134,7 @@ def test_conditions_that_differ_on_some_row_have_keys_of_their_own(conditions: l
     assert list(found.values()) == conditions
 
 
-# One value of each kind of place that the constants below can tell apart, and NULL.
+# One value per interval that the constants below distinguish, and NULL.
 PLACES: dict[str, list[Any]] = {
     "x": [None, -math.inf, -3.5, -1.0, 0.5, 1.0, 1.25, 2.5, 7.0, math.inf, math.nan],
     "s": [None, "", "\0", "a", "a\0", "ab", "b", "b\0", "c"],
@@ -150,7 +150,7 @@ CONSTANTS: dict[str, list[Any]] = {
     "b": [False, True, None],
     "w": [some.EPOCH.replace(microsecond=each) for each in (1, 3)],
 }
-# Beside these a set of values may be written in several ways: nothing is above NaN.
+# With these, a set of values can be written in several ways, as nothing is above NaN.
 EDGES: dict[str, list[Any]] = {
     "x": [math.nan, math.inf, -math.inf, 10**400],
     "s": ["", "a\0"],
@@ -171,7 +171,7 @@ def every_row(places: dict[str, list[Any]]) -> Table:
 
 @st.composite
 def leaves_on(draw: st.DrawFn, name: str, edges: bool) -> Expression:
-    """A test of one column; with edges, also such as are not looked into."""
+    """A test of one column; with edges, also tests that the normal form does not analyse."""
     column: Expression = Column(name)
     constant = st.sampled_from(CONSTANTS[name] + (EDGES[name] if edges else [])).map(Literal)
     if edges and draw(st.integers(0, 3)) == 0:
@@ -200,7 +200,7 @@ def leaves_between() -> st.SearchStrategy[Expression]:
 
 
 def joined(how: int, op: str, one: Expression, other: Expression) -> Expression:
-    """Conditions put together in every way there is; from 5 on in ways that are not looked into."""
+    """Combine conditions in every way; from 5 on, in ways that the normal form does not analyse."""
     made: list[Expression] = [
         And((one, other)),
         Or((one, other)),
@@ -218,7 +218,7 @@ def joined(how: int, op: str, one: Expression, other: Expression) -> Expression:
 def families(
     draw: st.DrawFn, leaves: st.SearchStrategy[Expression], ways: int = 8
 ) -> list[Expression]:
-    """Many conditions on few leaves, so that some of them are equal."""
+    """Generate many conditions on few leaves, so that some of them are equivalent."""
     how = st.sampled_from([way for way in [0, 0, 0, 1, 1, 1, 2, 2, 3, 4, 5, 6, 7] if way < ways])
     place = st.integers(0, 30)
     step = st.tuples(how, st.sampled_from(some.OPERATORS), place, place)
@@ -231,7 +231,7 @@ def families(
 def check_families(
     predicates: Sequence[Expression], places: dict[str, list[Any]], *, complete: bool = False
 ) -> None:
-    """Equal keys only for equal rows; where ``complete``, equal rows only under equal keys."""
+    """Equal keys imply equal rows; if ``complete``, equal rows imply equal keys."""
     table = every_row(places)
     keys = [predicate_key(predicate) for predicate in predicates]
     rows = [(truth(predicate, table) == 1).tobytes() for predicate in predicates]
@@ -290,7 +290,7 @@ def test_all_conditions_of_three_values_have_as_many_keys_as_there_are_sets_of_r
 
 
 def holds(predicate: Expression, table: Table) -> bytes | None:
-    """The rows where it holds; None where integers leave 64 bits."""
+    """Return the rows where it holds; None if integers overflow."""
     try:
         return bytes((truth(predicate, table) == 1).tobytes())
     except DataError:
@@ -299,7 +299,7 @@ def holds(predicate: Expression, table: Table) -> bytes | None:
 
 @st.composite
 def near(draw: st.DrawFn, node: Expression) -> Expression:
-    """A condition that looks much like another, and may mean the same or not."""
+    """Generate a condition that is similar to another, and may be equivalent."""
     match node:
         case And(operands) | Or(operands):
             made = tuple(draw(near(each)) for each in draw(st.permutations(operands)))
@@ -317,7 +317,7 @@ def near(draw: st.DrawFn, node: Expression) -> Expression:
 
 
 def wild_rows(rows: int = 400) -> list[dict[str, Any]]:
-    """Values of every kind beside each other, large integers and NaN among them."""
+    """Generate rows with values of every kind, including large integers and NaN."""
     rng = np.random.default_rng(5)
     wild: dict[str, list[Any]] = {
         "int": [None, *range(-4, 5), 2**53, 2**53 + 1, -(2**53) - 1, 2**62 + 1],
@@ -351,7 +351,7 @@ def test_conditions_of_one_key_hold_on_the_same_rows_whatever_is_in_them(
 
 @st.composite
 def rewritten(draw: st.DrawFn, node: Expression) -> Expression:
-    """The same condition in other words, by one law after another."""
+    """Rewrite a condition by one law after another."""
     match node:
         case And(operands) | Or(operands):
             other = Or if isinstance(node, And) else And

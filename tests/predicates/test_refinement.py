@@ -31,7 +31,7 @@ from tests.predicates import strategies as some
 
 
 def stacked(predicates: Sequence[Expression], table: Table) -> npt.NDArray[np.int8]:
-    """The signature of each row by K tests: what the refinement must agree with."""
+    """Compute each row's signature by K tests, for comparison with the refinement."""
     if not predicates:
         return np.zeros((table.rows, 0), np.int8)
     return np.stack([truth(predicate, table) for predicate in predicates], axis=1)

@@ -47,7 +47,7 @@ def x(op: str, value: Any) -> Comparison:
 
 
 def oracle(expression: Expression, rows: list[dict[str, Any]]) -> list[Any] | None:
-    """None where an integer leaves 64 bits on some row."""
+    """Return None if an integer overflows on some row."""
     try:
         return [evaluate(expression, row) for row in rows]
     except OverflowError:
@@ -120,7 +120,7 @@ def test_division_and_remainder_by_zero_are_null() -> None:
 
 def test_integer_overflow_is_refused_wherever_the_row_is_and_not_on_null_rows() -> None:
     double = Arithmetic("*", Column("x"), Literal(2))
-    with pytest.raises(DataError, match=r"integers of x \* 2 leave 64 bits; compute in doubles"):
+    with pytest.raises(DataError, match=r"integers in x \* 2 overflow 64 bits; use doubles"):
         measure(double, numbers(1, 2**62))
     with pytest.raises(DataError):
         measure(Negative(Column("x")), numbers(-(2**63)))

@@ -148,7 +148,7 @@ MISTAKES = {
     ),
     "a range of numbers": Mistake(
         select(window=f"ORDER BY x {TEN_MINUTES} '5' MINUTE"),
-        "RANGE needs a timestamp to order by, 'x' is a number",
+        "RANGE must be ordered by a timestamp, 'x' is a number",
         (3, 23),
     ),
     "a slide that does not divide": Mistake(
@@ -164,7 +164,7 @@ MISTAKES = {
     "a sample": Mistake(
         attribute("s = 'a' APPROXIMATE USING RESERVOIR SAMPLE 20000000"),
         "a sample of 20,000,000 rows",
-        (1, 42),
+        (1, 77),
     ),
     "groups": Mistake(select(where="GROUP BY s\n"), "unexpected 'GROUP'", (2, 8)),
     "groups after a condition": Mistake(
@@ -172,9 +172,9 @@ MISTAKES = {
     ),
     "a bare column": Mistake(select("s, SUM(x)"), "not an aggregate: 's'", (1, 8)),
     "nothing asked": Mistake(
-        "REGISTER PREDICATE p AS (x > 1) ON t;", "the script asks for nothing", None
+        "REGISTER PREDICATE p AS (x > 1) ON t;", "the script has no query", None
     ),
-    "nothing at all": Mistake("-- nothing", "the script asks for nothing", None),
+    "nothing at all": Mistake("-- nothing", "the script has no query", None),
     "a name twice": Mistake(
         "REGISTER PREDICATE p AS (x > 1) ON t;\nREGISTER PREDICATE P AS (x > 2) ON T;",
         "predicate 'P' is already registered on T",

@@ -192,7 +192,7 @@ def test_the_command_line_declares_columns_and_nulls(
     run += ["--engine", "local", "--null", "NA", "--null", "-"]
     assert invoke(run) == 1
     assert capsys.readouterr().err.startswith(
-        "error: RANGE needs a timestamp to order by, 'ts' is text at line 1, column 49; "
+        "error: RANGE must be ordered by a timestamp, 'ts' is text at line 1, column 49; "
         "row 3 of e.csv holds 'never', which is not a number; "
         "read it as NULL with --null 'never', or declare --schema 'ts DOUBLE'"
     )
@@ -288,8 +288,8 @@ def test_times_that_were_read_as_text_are_refused_with_the_value_that_made_them_
 ) -> None:
     (tmp_path / "e.csv").write_text("ts,x\n" + "".join(f"{time},1\n" for time in times))
     for script, fact in (
-        (COUNTED, "'ts' holds times as text, which sort as text at line 1, column 49; "),
-        (RANGED, "RANGE needs a timestamp to order by, 'ts' is text at line 1, column 49; "),
+        (COUNTED, "'ts' has timestamps as text, which sort as text at line 1, column 49; "),
+        (RANGED, "RANGE must be ordered by a timestamp, 'ts' is text at line 1, column 49; "),
     ):
         with pytest.raises(IdsError) as refused:
             ids.sql(script, e=tmp_path / "e.csv")
@@ -299,7 +299,7 @@ def test_times_that_were_read_as_text_are_refused_with_the_value_that_made_them_
 
 
 def test_times_in_texts_of_a_typed_table_are_refused_and_other_texts_order(tmp_path: Path) -> None:
-    with pytest.raises(IdsError, match=r"holds times as text.*; declare schema='ts TIMESTAMP'"):
+    with pytest.raises(IdsError, match=r"has timestamps as text.*; declare schema='ts TIMESTAMP'"):
         ids.sql(COUNTED, e={"ts": ["2024-01-01", "2024-01-02"], "x": [1, 2]})
     declared_times = ids.sql(COUNTED, e={"ts": ["2024-01-02"], "x": [1]}, schema="ts TIMESTAMP")
     assert declared_times["emit_at"].to_pylist() == [datetime(2024, 1, 2, tzinfo=UTC)]

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ids
-from ids.errors import CheckpointError, ScriptError, SourceError
+from ids.errors import ArgumentError, CheckpointError, ScriptError, SourceError
 from ids.spark import start
 from ids.spark.stream_count import _whole_alike
 from tests.spark.streams import UTC, arrive, events, run, source
@@ -191,6 +191,6 @@ def test_a_streaming_frame_and_wide_samples_are_refused(
     text = script(ranged(), f"SHAPLEY_ATTRIBUTE(SUM(size), size > 1 {sample(90_000)})")
     with pytest.raises(ScriptError, match=r"90,000 rows over a time window does not run on Spark"):
         start(text, checkpoint=tmp_path / "ck", events=stream)
-    with pytest.raises(ScriptError, match=r"a seed of 9\d+; choose a whole number of 64 bits"):
+    with pytest.raises(ArgumentError, match=r"a seed of 9\d+; choose a whole number of 64 bits"):
         start(script(ranged()), checkpoint=tmp_path / "ck", seed=2**63, events=stream)
     assert not (tmp_path / "ck").exists()

@@ -153,7 +153,7 @@ def test_times_that_were_read_as_text_are_refused_as_in_process(
                 ids.spark.sql(script, spark=spark, e=path)
             assert str(there.value) == str(here.value)
     frame = spark.createDataFrame(pa.table({"ts": ["2024-01-01", "2024-01-02"], "x": [1, 2]}))
-    with pytest.raises(IdsError, match="'ts' holds times as text"):
+    with pytest.raises(IdsError, match="'ts' has timestamps as text"):
         ids.spark.sql(COUNTED, e=frame)
 
 

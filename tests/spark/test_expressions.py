@@ -127,7 +127,7 @@ def test_integers_leave_64_bits_on_the_same_rows_in_the_jvm(
         assert held == [each == 1 for each in theirs], condition
     for condition in refused[:4]:
         for look in (truths, decisions):
-            with pytest.raises(DataError, match="leave 64 bits; compute in doubles"), translated():
+            with pytest.raises(DataError, match="overflow 64 bits; use doubles"), translated():
                 look(spark, table, [condition])
                 pytest.fail(str(condition))
 
@@ -145,7 +145,7 @@ def test_a_guard_keeps_a_query_from_integers_that_leave_64_bits(spark: SparkSess
         "FROM t WHERE i IS NULL OR i < 1000 OR i * 4 - i > 7 OR y = 1 "
         "WINDOW w AS (ORDER BY at ROWS 2 PRECEDING) EMIT CHANGES"
     )
-    with pytest.raises(DataError, match=r"the integers of i \* 4 - i leave 64 bits"):
+    with pytest.raises(DataError, match=r"integers in i \* 4 - i overflow 64 bits"):
         ids.sql(script, t=rows)
     script = script.replace("OR i * 4 - i > 7 OR y = 1", "OR y = 1 OR i * 4 - i > 7")
     expected = ids.sql(script, t=rows).to_pylist()
@@ -164,7 +164,7 @@ def test_integers_that_leave_64_bits_are_refused(spark: SparkSession) -> None:
         "SLIDE INTERVAL '1' SECOND) EMIT CHANGES"
     )
     rows = spark.sql("SELECT timestamp_micros(1) AS at, 4611686018427387904L AS x")
-    with pytest.raises(DataError, match="leave 64 bits; compute in doubles"):
+    with pytest.raises(DataError, match="overflow 64 bits; use doubles"):
         ids.spark.sql(script, t=rows).collect()
 
 

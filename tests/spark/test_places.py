@@ -182,7 +182,7 @@ def test_a_file_system_that_nobody_knows_is_named(spark: SparkSession) -> None:
 def test_the_engine_in_process_says_that_it_keeps_to_this_machine(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    refused = r"^s3a://b/x is reached through Spark; use ids.spark, or a local path$"
+    refused = r"^s3a://b/x requires Spark; use ids.spark, or a local path$"
     (tmp_path / "query.sql").write_text(SELECT)
     (tmp_path / "t.csv").write_text("event_time,tier,region,latency\n2024-01-01 00:00:00,a,b,1\n")
     here = {"t": str(tmp_path / "t.csv"), "bad_rows": None, "output": "-"}
@@ -198,7 +198,7 @@ def test_the_engine_in_process_says_that_it_keeps_to_this_machine(
         bad = ["--bad-rows", to["bad_rows"]] if to["bad_rows"] else []
         options = ["--table", f"t={to['t']}", "--output", to["output"], *bad, "--engine", "local"]
         assert invoke(["run", str(tmp_path / "query.sql"), *options]) == 1
-        way_out = "is reached through Spark; use it without --engine local, or a local path\n"
+        way_out = "requires Spark; use it without --engine local, or a local path\n"
         assert capsys.readouterr().err.endswith(way_out)
 
 

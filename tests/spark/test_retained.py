@@ -50,7 +50,7 @@ def checked(running: Running, table: pa.Table, aggregate: str, predicate: str, *
     assert isinstance(found, ids.Attribution)
     ((_, n, value, share, lift),) = asked(running, table, aggregate, predicate, **o)
     assert (found.value, found.share, found.lift, found.n) == (value, share, lift, n)
-    assert (found.mechanism, found.error, found.touched) == ("scan", 0.0, n)
+    assert (found.mechanism, found.error, found.rows_read) == ("scan", 0.0, n)
 
 
 def kept(checkpoint: Path) -> tuple[KeptRows, list[Piece], list[dict[str, Any]]]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ids.errors import ScriptError, SetupError
+from ids.errors import ArgumentError, ScriptError, SetupError
 
 MasterOption = Annotated[
     str | None,
@@ -121,6 +121,6 @@ class StreamOptions:
             try:
                 if text is not None:
                     read(text)
-            except ScriptError as error:
+            except (ArgumentError, ScriptError) as error:
                 raise OptionError(flag, str(error)) from error
         return self.checkpoint

@@ -106,7 +106,9 @@ class _Reader:
             found = self._questions.attribute(self._core, asked)
         if not rebuilt:
             return found
-        return found._replace(why="this question promoted it", estimated=rebuilt, touched=rebuilt)
+        return found._replace(
+            reason="this question promoted it", rows_expected=rebuilt, rows_read=rebuilt
+        )
 
     def _promote(self, asked: Wording) -> int:
         """Let the promoter count a question; what follows waits while a slide is on its way."""
@@ -115,7 +117,7 @@ class _Reader:
             return 0
         question = self._questions.plan(core, asked)
         offers = self._questions.offers(core, question)
-        touched = choose_offer(offers).touched if offers else 0
+        touched = choose_offer(offers).rows if offers else 0
         free = self._writing.acquire(blocking=False)
         try:
             return promoter.ask(core, question, touched, may_change=free)

@@ -192,7 +192,7 @@ class Promoter:
         """Go on from such facts."""
         self.names, self.weights = dict(facts["names"]), dict(facts["weights"])
         self._serial = facts["serial"]
-        self.policy.adopt(facts["policy"])
+        self.policy.restore(facts["policy"])
 
 
 class Provisional:

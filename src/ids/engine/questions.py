@@ -171,7 +171,7 @@ class Questions:
         question = self.plan(core, asked)
         game, measure, path, _ = question
         if core is None or measure >= len(core.measures):
-            return Attribution(0.0, 0.0, 0.0, path.mechanism, 0.0, 0, path.why)
+            return Attribution(0.0, 0.0, 0.0, path.mechanism, 0.0, 0, path.reason)
         if path.mechanism == "provisional":
             return core.provisional[str(path.name)].attribution(core, game, measure)
         if measure in core.rounded and asked[2] is None:
@@ -189,7 +189,7 @@ class Questions:
         else:
             merged = summaries.merged(_atoms(core, path.condition)).reshape(1, -1)
             found = answer(summaries, merged, 0, game)
-        return Attribution(*found, path.mechanism, 0.0, core.rows, path.why)
+        return Attribution(*found, path.mechanism, 0.0, core.rows, path.reason)
 
     def offers(self, core: Core | None, question: Question) -> list[Offer]:
         """What the mechanisms offer for a question that no summary answers."""
@@ -338,7 +338,7 @@ class _RowsQuestion(NamedTuple):
     def _exact(self, offer: Offer, sums: Words, touched: int) -> Attribution:
         found = answer(self.core.measures[self.measure], sums, 0, self.game)
         rows = self.core.rows
-        return Attribution(*found, offer.mechanism, 0.0, rows, offer.why, offer.touched, touched)
+        return Attribution(*found, offer.mechanism, 0.0, rows, offer.reason, offer.rows, touched)
 
     def _by_sample(self, asked: Approximate) -> _Mechanism:
         """The rows drawn; drawn on the spot where no sample of that size is kept."""
@@ -365,7 +365,7 @@ class _RowsQuestion(NamedTuple):
             value, share, lift, error, standard_error = (float(each[0]) for each in estimates)
             touched = core.rows if kept is None else len(drawing.value)
             return Attribution(
-                value, share, lift, offer.mechanism, error, core.rows, offer.why, offer.touched,
+                value, share, lift, offer.mechanism, error, core.rows, offer.reason, offer.rows,
                 touched, asked.confidence, standard_error,
                 len(drawing.value) - (0 if drawing.complete else drawing.whole), sampling.seed,
             )  # fmt: skip
@@ -392,8 +392,8 @@ def explain_answer(
     """Lines for a person to read."""
     lines = [
         f"{aggregate} of {predicate}: {found.mechanism}",
-        f"  why: {found.why}",
-        f"  tuples touched: {found.touched:,} (estimated {found.estimated:,})",
+        f"  reason: {found.reason}",
+        f"  rows read: {found.rows_read:,} (expected {found.rows_expected:,})",
     ]
     if found.sample_size:
         lines.append(
@@ -409,5 +409,5 @@ def explain_answer(
 
 def _offer(offer: Offer) -> str:
     kind = "exact" if offer.exact else "estimate"
-    cost = f"{offer.touched:,} tuples, about {offer.cost / 1e3:,.0f} µs, {kind}"
-    return f"{offer.mechanism}: {cost} ({offer.why})"
+    cost = f"{offer.rows:,} rows, about {offer.cost / 1e3:,.0f} µs, {kind}"
+    return f"{offer.mechanism}: {cost} ({offer.reason})"

@@ -1,4 +1,4 @@
-"""Language: text → model, through tokens, expressions and statements."""
+"""The SQL dialect: parse scripts, conditions, measures and aggregates into the data model."""
 
 from __future__ import annotations
 
@@ -8,25 +8,18 @@ from typing import ParamSpec, TypeVar
 
 from ids.errors import ScriptError, in_script
 from ids.language.lexer import Cursor, tokenize
-from ids.language.parser import FUNCTIONS, expression
+from ids.language.parser import expression
 from ids.language.statements import AGGREGATES, aggregate, divide, statement
 from ids.model import Aggregate, Expression, Statement
 
-__all__ = [
-    "AGGREGATES",
-    "FUNCTIONS",
-    "parse",
-    "parse_aggregate",
-    "parse_expression",
-    "parse_predicate",
-]
+__all__ = ["parse", "parse_aggregate", "parse_expression", "parse_predicate"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 def _bounded(parser: Callable[_P, _T]) -> Callable[_P, _T]:
-    """The last resort: a caller deep in its own stack may leave too little of it for us."""
+    """Raise ScriptError instead of RecursionError, which a caller deep in its stack could get."""
 
     @wraps(parser)
     def bounded(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -41,9 +34,9 @@ def _bounded(parser: Callable[_P, _T]) -> Callable[_P, _T]:
 
 @_bounded
 def parse(script: str, games: Collection[str] = AGGREGATES) -> tuple[Statement, ...]:
-    """The statements of a script, in order; O(length).
+    """Parse a script and return its statements, in order; O(length).
 
-    ``games`` names the aggregates known besides SUM, COUNT, AVG, VAR_POP and VAR_SAMP.
+    ``games`` are the aggregates that are allowed besides SUM, COUNT, AVG, VAR_POP and VAR_SAMP.
 
     >>> parse("REGISTER PREDICATE eu AS (region = 'EU-West') ON server_events")[0].name
     'eu'
@@ -53,26 +46,26 @@ def parse(script: str, games: Collection[str] = AGGREGATES) -> tuple[Statement, 
 
 @_bounded
 def parse_predicate(text: str) -> Expression:
-    """A condition alone, such as ``region_eu AND NOT tier_premium``."""
-    return _alone(text, "a condition")
+    """Parse a single condition, such as ``region_eu AND NOT tier_premium``."""
+    return _single(text, "a condition")
 
 
 @_bounded
 def parse_expression(text: str) -> Expression:
-    """A measure alone, such as ``latency * 2``."""
-    return _alone(text, "an expression")
+    """Parse a single measure, such as ``latency * 2``."""
+    return _single(text, "an expression")
 
 
 @_bounded
 def parse_aggregate(text: str, games: Collection[str] = AGGREGATES) -> Aggregate:
-    """An aggregate alone: ``AVG(latency)``, ``COUNT(*)``, or ``AVG`` without its measure."""
+    """Parse a single aggregate: ``AVG(latency)``, ``COUNT(*)``, or ``AVG`` without a measure."""
     cursor = _cursor(text)
     parsed = aggregate(cursor, games, bare=True)
-    cursor.finish("nothing more")
+    cursor.finish("the end")
     return parsed
 
 
-def _alone(text: str, what: str) -> Expression:
+def _single(text: str, what: str) -> Expression:
     cursor = _cursor(text)
     parsed = expression(cursor, what)
     cursor.finish("an operator such as AND or =")

@@ -1,7 +1,8 @@
-"""Lexer: text → tokens, each with its line and column, and a cursor that reads them.
+"""Lexer: split a script into tokens with their positions, and a cursor to read them.
 
-Lexical rules are Spark's: keywords in any case, names in backticks, strings in single or double
-quotes with backslash escapes, ``r'…'`` without, nested block comments, numbers with suffixes.
+The lexical rules are Spark's: keywords are case-insensitive, names may be in backticks, strings are
+in single or double quotes with backslash escapes (``r'…'`` has none), block comments nest, and
+numbers may have suffixes.
 """
 
 from __future__ import annotations
@@ -17,21 +18,21 @@ from ids.model import RESERVED, backtick_hint
 
 MAX_CHARACTERS = 2_000_000
 MAX_DEPTH = 200
-"""Deepest nesting of parentheses, and of the trees built: recursion further down stays safe."""
+"""Limits the nesting of parentheses and of trees, so that recursion over a tree is safe."""
 
 _SHOWN = 40
-# What people of SQL reach for first, and what says it here.
-_ELSEWHERE = {
-    "GROUP": "PARTITION BY inside WINDOW gives each key its own window",
-    "HAVING": "filter the answers, or the rows with WHERE",
-    "JOIN": "a query reads one table: join before",
-    "LIMIT": "EMIT FINAL gives only the last answer",
-    "OVER": "name the window after the table: WINDOW w AS (…)",
+# Common SQL keywords that are not supported, and what to use instead.
+_ALTERNATIVES = {
+    "GROUP": "use PARTITION BY inside WINDOW, which gives each key its own window",
+    "HAVING": "filter the result, or filter the rows with WHERE",
+    "JOIN": "a query reads one table: join the tables beforehand",
+    "LIMIT": "use EMIT FINAL to get only the last answer",
+    "OVER": "define the window after the table: WINDOW w AS (…)",
 }
 
 
 class Kind(Enum):
-    """What a token is; keywords are words, told apart only by where they stand."""
+    """The kind of a token; the lexer does not distinguish keywords from other words."""
 
     WORD = "word"
     QUOTED = "name in backticks"
@@ -44,8 +45,8 @@ class Kind(Enum):
 class Token(NamedTuple):
     """One token; ``text`` is decoded for strings and names.
 
-    ``word`` is the keyword or symbol it may be, in upper case; empty for values and the end.
-    ``double_quoted`` says that a string stands in double quotes.
+    ``word`` is the word in upper case or the symbol; it is empty for values and the end.
+    ``double_quoted`` is set for a string in double quotes.
     """
 
     kind: Kind
@@ -56,21 +57,21 @@ class Token(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The token as an error message quotes it, on one line and not too long."""
+        """The token for an error message, shortened and on one line."""
         if self.kind is Kind.END:
             return "end"
         return repr(self.text if len(self.text) <= _SHOWN else self.text[:_SHOWN] + "…")
 
 
 def unexpected(token: Token, expected: str) -> ScriptError:
-    """The error of a token that cannot stand where it stands."""
-    if token.kind is Kind.WORD and token.word in _ELSEWHERE:
-        return ScriptError(f"unexpected {token.shown}", token.at, _ELSEWHERE[token.word])
+    """Return the error for an unexpected token."""
+    if token.kind is Kind.WORD and token.word in _ALTERNATIVES:
+        return ScriptError(f"unexpected {token.shown}", token.at, _ALTERNATIVES[token.word])
     return ScriptError(f"unexpected {token.shown}", token.at, f"expected {expected}")
 
 
 class Cursor:
-    """Reads the tokens of one statement from left to right; parentheses are known to match."""
+    """Reads the tokens of one statement from left to right; checks first that parentheses match."""
 
     def __init__(self, tokens: Sequence[Token], end: Token) -> None:
         self._tokens = tokens
@@ -80,7 +81,7 @@ class Cursor:
 
     @property
     def token(self) -> Token:
-        """The token to be read next; the end when there is none."""
+        """The next token, or the end token."""
         return self._ahead(0)
 
     def _ahead(self, steps: int) -> Token:
@@ -94,18 +95,18 @@ class Cursor:
         return token
 
     def sees(self, *words: str) -> bool:
-        """Whether these words come next."""
+        """Whether the next tokens are these words."""
         return all(self._ahead(step).word == word for step, word in enumerate(words))
 
     def accept(self, *words: str) -> bool:
-        """Read these words if they come next."""
+        """Read these words if they come next; return whether they did."""
         if not self.sees(*words):
             return False
         self._next += len(words)
         return True
 
     def expect(self, *words: str) -> Token:
-        """Read exactly these words; the first of them."""
+        """Read exactly these words and return the first token."""
         first = self.token
         for word in words:
             if self.token.word != word:
@@ -114,16 +115,16 @@ class Cursor:
         return first
 
     def fail(self, expected: str) -> NoReturn:
-        """Refuse the next token."""
+        """Raise an error for the next token."""
         raise unexpected(self.token, expected)
 
     def finish(self, expected: str) -> None:
-        """Refuse whatever is left."""
+        """Raise an error if tokens are left."""
         if self.token.kind is not Kind.END:
             self.fail(expected)
 
     def name(self, what: str) -> Token:
-        """Read a plain or backticked name; keywords need the backticks."""
+        """Read a name; keywords need backticks."""
         token = self.token
         if token.kind is Kind.STRING:
             hint = backtick_hint(token.text[:_SHOWN])
@@ -139,7 +140,7 @@ class Cursor:
         return self.take()
 
     def dotted(self, what: str) -> str:
-        """Read a name of one or more parts, as one text."""
+        """Read a name of one or more parts, joined by dots."""
         parts = [self.name(what).text]
         while self.accept("."):
             parts.append(self.name(what).text)
@@ -152,17 +153,17 @@ def _match_parentheses(tokens: Sequence[Token]) -> None:
         if token.word == "(":
             opened.append(token)
             if len(opened) > MAX_DEPTH:
-                hint = f"at most {MAX_DEPTH} levels of parentheses"
+                hint = f"use at most {MAX_DEPTH} levels of parentheses"
                 raise ScriptError("nested too deeply", token.at, hint)
         elif token.word == ")":
             if not opened:
-                raise ScriptError("unexpected ')'", token.at, "it closes nothing")
+                raise ScriptError("unexpected ')'", token.at, "there is no matching '('")
             opened.pop()
     if opened:
         raise ScriptError("'(' is never closed", opened[-1].at, "expected ')'")
 
 
-_RUN = r"[^\s!-/:-@\[-^`{-~]"  # a character of a word: anything but blanks and ASCII's punctuation
+_RUN = r"[^\s!-/:-@\[-^`{-~]"  # a character of a word: neither a blank nor ASCII punctuation
 _TOKEN = re.compile(
     rf"""(?P<blank>\s+|--[^\n]*)
       |(?P<comment>/\*)
@@ -187,30 +188,32 @@ _ONE = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%":
 
 
 def tokenize(script: str) -> list[Token]:
-    """All tokens, the statements' ';' among them, the last one the end; O(length)."""
+    """Return all tokens, including each ';' and the end token; O(length)."""
     if not isinstance(script, str):
-        raise ScriptError(f"a script is text, not {type(script).__name__}")
+        raise ScriptError(f"a script must be text, not {type(script).__name__}")
     if len(script) > MAX_CHARACTERS:
         raise ScriptError(
-            f"a script of {len(script)} characters", hint=f"at most {MAX_CHARACTERS} are read"
+            f"the script has {len(script):,} characters", hint=f"the limit is {MAX_CHARACTERS:,}"
         )
     lexer = _Lexer(script)
     bad = re.search("[\0\ud800-\udfff]", script)
     if bad:
         raise ScriptError(
-            f"character {bad.group()!r}", lexer.place(bad.start()), "a script is Unicode text"
+            f"invalid character {bad.group()!r}",
+            lexer.position(bad.start()),
+            "a script must be Unicode text",
         )
-    return [*lexer.tokens(), Token(Kind.END, "", lexer.place(len(script.rstrip())))]
+    return [*lexer.tokens(), Token(Kind.END, "", lexer.position(len(script.rstrip())))]
 
 
 class _Lexer:
-    """Cuts one script; ``_starts`` are the offsets of its lines."""
+    """Splits one script; ``_starts`` are the offsets of its lines."""
 
     def __init__(self, script: str) -> None:
         self._script = script
         self._starts = [0, *(match.end() for match in re.finditer("\n", script))]
 
-    def place(self, offset: int) -> Position:
+    def position(self, offset: int) -> Position:
         line = bisect_right(self._starts, offset)
         return Position(line, offset - self._starts[line - 1] + 1)
 
@@ -224,33 +227,33 @@ class _Lexer:
                 token, done = self._string(match)
                 yield token
             elif match.lastgroup != "blank":
-                yield _token(match, self.place(start))
+                yield _token(match, self.position(start))
 
     def _comment_end(self, start: int) -> int:
-        """Where a block comment ends; as in Spark, they nest."""
+        """Return the offset where a block comment ends; comments nest, as in Spark."""
         depth = 0
         for edge in _EDGE.finditer(self._script, start):
             depth += 1 if edge.group() == "/*" else -1
             if depth == 0:
                 return edge.end()
-        raise ScriptError("unterminated comment", self.place(start), "expected '*/' at its end")
+        raise ScriptError("unterminated comment", self.position(start), "expected '*/' at the end")
 
     def _string(self, match: re.Match[str]) -> tuple[Token, int]:
-        """A string and where it ends; a doubled quote inside is one quote."""
-        at, quote, end = self.place(match.start()), match.group()[0], match.end()
+        """Return a string token and the offset where it ends; a doubled quote is one quote."""
+        at, quote, end = self.position(match.start()), match.group()[0], match.end()
         texts = [_unescaped(match.group()[1:-1], at)]
         while self._script.startswith(quote, end):
             more = _TOKEN.match(self._script, end)
             assert more is not None
             if more.lastgroup != "string":
-                raise _unterminated(quote, self.place(end))
+                raise _unterminated(quote, self.position(end))
             texts.append(_unescaped(more.group()[1:-1], at))
             end = more.end()
         return Token(Kind.STRING, quote.join(texts), at, double_quoted=quote == '"'), end
 
 
 def _token(match: re.Match[str], at: Position) -> Token:
-    """The token of a match that is neither blank, a comment nor a string with escapes."""
+    """Return the token of a match that is not blank, a comment or a string with escapes."""
     text = match.group()
     match match.lastgroup:
         case "raw":
@@ -274,11 +277,11 @@ def _token(match: re.Match[str], at: Position) -> Token:
 
 
 def _unterminated(quote: str, at: Position) -> ScriptError:
-    return ScriptError(f"unterminated {_OPENED[quote]}", at, f"expected {quote} at its end")
+    return ScriptError(f"unterminated {_OPENED[quote]}", at, f"expected {quote} at the end")
 
 
 def _unescaped(body: str, at: Position) -> str:
-    r"""The characters a string literal stands for; ``\%`` and ``\_`` stay, for LIKE to read.
+    r"""Replace the escapes in a string literal, except ``\%`` and ``\_``, which LIKE needs.
 
     >>> _unescaped(r"it\'s 5\% \u00e9", Position(1, 1))
     "it's 5\\% é"
@@ -292,7 +295,7 @@ def _unescaped(body: str, at: Position) -> str:
         octal = match["octal"]
         code = int(octal, 8) if octal else int(match["u"] or match["U"], 16)
         if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-            raise ScriptError(f"no such character: {match.group()!r}", at)
+            raise ScriptError(f"invalid escape {match.group()!r}", at)
         return chr(code)
 
     return _ESCAPE.sub(character, body)

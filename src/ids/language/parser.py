@@ -1,9 +1,9 @@
-"""Expressions: tokens → the model's tree, by precedence climbing.
+"""Parser of expressions: tokens to a tree, by precedence climbing.
 
-An expression is an operand and the operators behind it. The first token of an operand chooses the
-method that reads it (``_PREFIX``); an operator is read as long as it binds tighter than what stands
-to the left of the operand (``_POWER``, Spark's precedences). A new form is a line in one of these
-tables and a method. The stack deepens with parentheses alone, which the cursor has limited.
+The first token of an operand selects the method that reads it (``_PREFIX``). After the operand, the
+parser reads operators as long as they bind tighter than the operator to the left (``_POWER``, which
+has Spark's precedences). A new form needs an entry in one of these tables and a method. Recursion
+is as deep as the parentheses, whose nesting the cursor limits.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple
 
 from ids.errors import Position, ScriptError, closest
@@ -31,14 +32,12 @@ from ids.model import (
     Negative,
     Not,
     Or,
-    children,
+    nodes,
     parse_timestamp,
 )
+from ids.predicates import FUNCTIONS as _TYPED
 
-FUNCTIONS = (
-    *("ABS", "FLOOR", "CEIL", "SQRT", "LOWER", "UPPER", "LENGTH", "TRIM", "COALESCE"),
-    *("HOUR", "MINUTE", "DAYOFWEEK", "DAY", "MONTH", "YEAR"),
-)
+FUNCTIONS = (*_TYPED, "COALESCE")
 _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN = range(1, 8)
 _POWER = {
     "OR": _OR,
@@ -48,25 +47,25 @@ _POWER = {
     **dict.fromkeys(("+", "-"), _SUM),
     **dict.fromkeys(("*", "/", "%"), _PRODUCT),
 }
-"""How tightly each operator binds to its operands; NOT as in NOT IN."""
+"""How tightly each operator binds; NOT is the one in NOT IN."""
 
 _ALIASES = {"==": "=", "!=": "<>"}
 _CONSTANTS = {"NULL": None, "TRUE": True, "FALSE": False}
 _STOPS = frozenset({"APPROXIMATE", "AS", "EMIT", "FROM", "ON", "SELECT", "WHERE", "WINDOW", "WITH"})
-"""Words that end an expression, as ',' and ')' do."""
+"""Keywords that end an expression, like ',' and ')'."""
 
 _NUMBER = re.compile(r"([0-9.]+)(E[+-]?[0-9]+)?(L|S|Y|D|F|BD)?", re.IGNORECASE)
 _MAX_INTEGER = 2**63 - 1
 _REPEATABLE = 1_000
 _OPERATOR = "an operator such as AND or ="
 _KNOWN = "known: AND OR NOT IS IN BETWEEN LIKE = <> < <= > >= <=> + - * / %"
-_UNQUALIFIED = "write the column's name alone (in backticks if the dot is part of it)"
+_UNQUALIFIED = "write only the column's name (in backticks if it contains the dot)"
 
 
 def expression(cursor: Cursor, what: str) -> Expression:
     """Read one expression, up to the comma, parenthesis or keyword that ends it; O(tokens).
 
-    ``what`` says what is missing if there is none.
+    ``what`` describes the expected expression in the error for a missing one.
     """
     if _ends(cursor.token):
         raise _missing(cursor.token, what)
@@ -77,7 +76,7 @@ def expression(cursor: Cursor, what: str) -> Expression:
 
 
 class _Operand(NamedTuple):
-    """A tree, the token it begins at, and its depth (without OR, which alternates with others)."""
+    """A tree, its first token, and its depth (OR is not counted, as it alternates with others)."""
 
     tree: Expression
     token: Token
@@ -85,13 +84,13 @@ class _Operand(NamedTuple):
 
 
 class _Parser:
-    """Reads one expression from the cursor; each method returns the operand it has read."""
+    """Reads one expression from the cursor; each method returns the operand it read."""
 
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
 
     def expression(self, above: int = 0) -> _Operand:
-        """Read an operand, and the operators behind it that bind tighter than ``above``."""
+        """Read an operand, and the operators after it that bind tighter than ``above``."""
         cursor, compared = self._cursor, False
         left = self._prefix(above)(self, cursor.take())
         while (power := _POWER.get(cursor.token.word, 0)) > above:
@@ -120,7 +119,7 @@ class _Parser:
                 left = _node(Not(left.tree), left.token, left)
         return left
 
-    # Operands: each method reads what its first token, already taken, begins.
+    # Each of these methods reads an operand whose first token has been taken already.
 
     def _prefix(self, above: int) -> Callable[[_Parser, Token], _Operand]:
         token = self._cursor.token
@@ -149,7 +148,7 @@ class _Parser:
         return operand
 
     def _sign(self, token: Token) -> _Operand:
-        """Signs and their operand; the last minus is part of a number: -9223372036854775808."""
+        """Read signs and their operand; a last minus is part of a number: -9223372036854775808."""
         signs = [token]
         while self._cursor.token.word in ("+", "-"):
             signs.append(self._cursor.take())
@@ -176,7 +175,7 @@ class _Parser:
         return _Operand(Literal(_CONSTANTS[token.word], token.at), token)
 
     def _instant(self, token: Token) -> _Operand:
-        """TIMESTAMP '…' and DATE '…'; without the text they are names."""
+        """Read TIMESTAMP '…' or DATE '…'; without the text, the word is a name."""
         if self._cursor.token.kind is not Kind.STRING:
             return self._name(token)
         text = self._cursor.take().text
@@ -188,7 +187,7 @@ class _Parser:
         return _Operand(Literal(instant, token.at), token)
 
     def _name(self, token: Token) -> _Operand:
-        """A column, a registered predicate, or the call of a function."""
+        """Read a column, a registered predicate, or a function call."""
         cursor, function = self._cursor, token.word
         if cursor.sees("."):
             at = cursor.token.at
@@ -199,24 +198,24 @@ class _Parser:
             hint = closest(function, FUNCTIONS, "known: " + ", ".join(FUNCTIONS))
             raise ScriptError(f"unknown function {token.shown}", token.at, hint)
         if cursor.sees(")"):
-            cursor.fail(f"an argument of {function}")
+            cursor.fail(f"an argument for {function}")
         arguments = [self.expression()]
         while self._closes(",") == ",":
             arguments.append(self.expression())
         if len(arguments) > 1 and function != "COALESCE":
             hint = f"{function} takes one"
-            raise ScriptError(f"{len(arguments)} arguments of {token.shown}", token.at, hint)
+            raise ScriptError(f"{len(arguments)} arguments for {token.shown}", token.at, hint)
         call = Call(function, tuple(argument.tree for argument in arguments), token.at)
         return _Operand(call, token, 1 + max(argument.depth for argument in arguments))
 
     def _closes(self, *words: str) -> str:
-        """Read the closing parenthesis, or one of these words instead."""
+        """Read the closing parenthesis, or one of these words, and return it."""
         token = self._cursor.token
         if token.word not in (")", *words):
             raise _misplaced(token)
         return self._cursor.take().word
 
-    # Tests: each method reads what stands behind its operator.
+    # Each of these methods reads a test after its operator.
 
     def _is(self, left: _Operand) -> _Operand:
         negated = self._cursor.accept("NOT")
@@ -238,15 +237,15 @@ class _Parser:
         start = self._cursor.token
         option = self.expression().tree
         if not isinstance(option, Literal):
-            raise ScriptError(f"{start.shown} in the list of IN", start.at, "expected literals")
+            raise ScriptError(f"{start.shown} is not a literal", start.at, "IN takes literals")
         return option
 
     def _between(self, left: _Operand, between: Token) -> _Operand:
         operand, at = left.tree, left.token.at
-        # The operand is written out twice: unbounded, nested BETWEENs would double at each level.
-        if _exceeds(operand, _REPEATABLE):
+        # The operand occurs twice in the tree, so nested BETWEENs could grow exponentially.
+        if any(True for _ in islice(nodes(operand), _REPEATABLE, None)):
             hint = "write it as two comparisons"
-            raise ScriptError("too large an operand of BETWEEN", at, hint)
+            raise ScriptError("the operand of BETWEEN is too large", at, hint)
         low = self.expression(_COMPARISON)
         if not self._cursor.accept("AND"):
             token = self._cursor.token
@@ -255,7 +254,7 @@ class _Parser:
             if not _ends(token) and token.word not in _POWER:
                 raise _misplaced(token)
             hint = "write x BETWEEN low AND high"
-            raise ScriptError("BETWEEN without its AND", between.at, hint)
+            raise ScriptError("BETWEEN without AND", between.at, hint)
         high = self.expression(_COMPARISON)
         lower = Comparison(">=", operand, low.tree, at)
         upper = Comparison("<=", operand, high.tree, at)
@@ -276,16 +275,16 @@ _PREFIX: dict[str, Callable[[_Parser, Token], _Operand]] = {
 
 
 def _node(tree: Expression, token: Token, operand: _Operand, levels: int = 1) -> _Operand:
-    """A tree that stands ``levels`` above its deepest operand."""
+    """Wrap a tree that is ``levels`` deeper than its deepest operand."""
     depth = operand.depth + levels
     if depth >= MAX_DEPTH:
-        hint = f"at most {MAX_DEPTH} operators inside each other (AND and OR do not count)"
+        hint = f"use at most {MAX_DEPTH} nested operators (AND and OR do not count)"
         raise ScriptError("nested too deeply", token.at, hint)
     return _Operand(tree, token, depth)
 
 
 def _joined(word: str, operands: list[_Operand]) -> _Operand:
-    """AND or OR of all of them, flat."""
+    """Join operands by AND or OR into one flat node."""
     kind = And if word == "AND" else Or
     flat: list[Expression] = []
     for operand in operands:
@@ -295,12 +294,12 @@ def _joined(word: str, operands: list[_Operand]) -> _Operand:
 
 
 def _binary(operator: Token, left: _Operand, right: _Operand) -> _Operand:
-    """A comparison, LIKE or arithmetic."""
+    """Build a comparison, LIKE or arithmetic node."""
     word, at = operator.word, left.token.at
     tree: Expression
     if word == "LIKE":
         if not isinstance(right.tree, Literal) or not isinstance(right.tree.value, str):
-            raise ScriptError("LIKE with a pattern that is no string", at, "write x LIKE 'EU-%'")
+            raise ScriptError("the pattern of LIKE is not a string", at, "write x LIKE 'EU-%'")
         tree = Like(left.tree, right.tree.value, at)
     elif _POWER[word] == _COMPARISON:
         tree = Comparison(_ALIASES.get(word, word), left.tree, right.tree, at)
@@ -320,7 +319,7 @@ def _negative(operand: Expression) -> Expression:
 
 
 def _number(text: str, at: Position, *, negative: bool = False) -> Literal:
-    """A number: whole ones are 64-bit integers, with a point or an exponent they are doubles."""
+    """Parse a 64-bit integer, or a double if there is a point, an exponent or a suffix like D."""
     parts = _NUMBER.fullmatch(text)
     if parts is None:
         raise ScriptError(f"not a number: {text[:40]!r}", at)
@@ -344,16 +343,8 @@ def _integer(value: int, at: Position | None) -> Literal:
 
 def _too_large(text: str, at: Position | None) -> ScriptError:
     return ScriptError(
-        f"whole number out of range: {text[:40]}", at, "64 bits at most; 1e20 is a double"
+        f"integer out of range: {text[:40]}", at, "it must fit in 64 bits; 1e20 is a double"
     )
-
-
-def _exceeds(tree: Expression, nodes: int) -> bool:
-    stack = [tree]
-    while stack and nodes >= 0:
-        stack.extend(children(stack.pop()))
-        nodes -= 1
-    return nodes < 0
 
 
 def _ends(token: Token) -> bool:
@@ -366,17 +357,17 @@ def _missing(token: Token, what: str) -> ScriptError:
 
 
 def _misplaced(token: Token) -> ScriptError:
-    """The error of what is neither an operator nor, at its place, an operand."""
+    """Return the error for a token that is neither an operator nor an operand here."""
     reserved = token.word in RESERVED and token.word not in _CONSTANTS
     if reserved or (token.kind is Kind.SYMBOL and token.word != "("):
         hint = _UNQUALIFIED if token.word == "." else _KNOWN
-        return ScriptError(f"{token.shown} cannot stand in an expression", token.at, hint)
+        return ScriptError(f"{token.shown} is not supported in an expression", token.at, hint)
     return unexpected(token, _OPERATOR)
 
 
 def _second(operator: Token, power: int) -> ScriptError:
-    """The error of an operator behind a test; Spark reads such chains otherwise than is meant."""
+    """Return the error for an operator after a test, which in Spark has a surprising meaning."""
     if power > _COMPARISON:
-        return unexpected(operator, "AND or OR (put what stands before it in parentheses)")
-    hint = "join comparisons by AND, or use parentheses"
+        return unexpected(operator, "AND or OR (or put the test before it in parentheses)")
+    hint = "join comparisons with AND, or use parentheses"
     return ScriptError(f"unexpected second comparison {operator.shown}", operator.at, hint)

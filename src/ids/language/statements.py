@@ -1,12 +1,13 @@
-"""Statements: the tokens of one statement → REGISTER, DROP, SHOW, EXPLAIN or SELECT."""
+"""Parser of statements: REGISTER, DROP, SHOW, EXPLAIN and SELECT."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
-from ids.errors import Position, ScriptError, UnknownNameError, closest
+from ids.errors import ArgumentError, Position, ScriptError, UnknownNameError, closest
 from ids.language.lexer import Cursor, Kind, Token
 from ids.language.parser import expression
 from ids.model import (
@@ -28,7 +29,7 @@ from ids.model import (
 )
 
 AGGREGATES = ("SUM", "COUNT", "AVG", "VAR_POP", "VAR_SAMP", "M3", "M4")
-"""The games known when none are named."""
+"""The default aggregates."""
 
 _ALWAYS = ("SUM", "COUNT", "AVG", "VAR_POP", "VAR_SAMP")
 _SYNONYMS = {"MEAN": "AVG", "VARIANCE": "VAR_SAMP"}
@@ -38,7 +39,7 @@ _AMOUNT = re.compile(r"\s*\d+(\.\d+)?\s*", re.ASCII)
 
 
 def divide(tokens: Sequence[Token]) -> Iterator[Cursor]:
-    """A cursor for each statement that is not empty."""
+    """Return a cursor for each statement that is not empty."""
     start = 0
     for index, token in enumerate(tokens):
         if token.kind is Kind.END or token.word == ";":
@@ -48,7 +49,7 @@ def divide(tokens: Sequence[Token]) -> Iterator[Cursor]:
 
 
 def statement(cursor: Cursor, games: Collection[str]) -> Statement:
-    """The one statement under the cursor."""
+    """Parse one statement."""
     start = cursor.token
     parsed: Statement
     if start.word == "SELECT":
@@ -118,7 +119,7 @@ def _emit(cursor: Cursor) -> Emit:
 
 
 def _item(cursor: Cursor, games: Collection[str]) -> Item:
-    """SHAPLEY_ATTRIBUTE(…), SHAPLEY_DELTA(…) or an aggregate, each with an alias or without."""
+    """Parse SHAPLEY_ATTRIBUTE(…), SHAPLEY_DELTA(…) or an aggregate, with an optional alias."""
     start = cursor.token
     kind = _SHAPLEY.get(start.word)
     if kind is None:
@@ -141,7 +142,7 @@ def _item(cursor: Cursor, games: Collection[str]) -> Item:
 def aggregate(
     cursor: Cursor, games: Collection[str], *, bare: bool = False, others: Collection[str] = ()
 ) -> Aggregate:
-    """AVG(x), COUNT(*), and where ``bare`` also AVG alone; ``others`` may be meant as well."""
+    """Parse AVG(x) or COUNT(*), and if ``bare`` also AVG; ``others`` are only for hints."""
     token = cursor.token
     known = tuple(dict.fromkeys((*_ALWAYS, *(game.upper() for game in games))))
     hint = "known: " + ", ".join(known)
@@ -160,7 +161,7 @@ def aggregate(
         return Aggregate(function, None, token.at)
     if function == "COUNT" and cursor.accept("*", ")"):
         return Aggregate(function, None, token.at)
-    argument = expression(cursor, f"what {token.word} is taken over")
+    argument = expression(cursor, f"the argument of {token.word}")
     cursor.expect(")")
     return Aggregate(function, argument, token.at)
 
@@ -168,7 +169,7 @@ def aggregate(
 def _parts(cursor: Cursor, kind: ItemKind) -> tuple[str, ...]:
     start = cursor.expect("WITH")
     if kind is ItemKind.DELTA:
-        raise ScriptError("SHAPLEY_DELTA takes no WITH", start.at, "ask SHAPLEY_ATTRIBUTE for it")
+        raise ScriptError("SHAPLEY_DELTA does not take WITH", start.at, "use SHAPLEY_ATTRIBUTE")
     cursor.expect("(")
     parts: list[str] = []
     while True:
@@ -176,7 +177,7 @@ def _parts(cursor: Cursor, kind: ItemKind) -> tuple[str, ...]:
         if token.word not in ("SHARE", "LIFT"):
             cursor.fail("SHARE or LIFT")
         if token.word in parts:
-            raise ScriptError(f"{token.word} asked twice", token.at, "once is enough")
+            raise ScriptError(f"{token.word} is repeated", token.at, "list it once")
         parts.append(cursor.take().word)
         if cursor.accept(")"):
             return tuple(parts)
@@ -186,23 +187,16 @@ def _parts(cursor: Cursor, kind: ItemKind) -> tuple[str, ...]:
 
 def _approximate(cursor: Cursor) -> Approximate:
     start = cursor.expect("APPROXIMATE", "USING", "RESERVOIR", "SAMPLE")
-    at = cursor.token.at
-    size = _integer(cursor, "the size of the sample, a whole number of at least 1")
-    if size < 1:
-        raise ScriptError("a sample of 0 rows", at, "it must hold at least 1")
+    with _located(cursor.token.at):
+        size = _integer(cursor, "the size of the sample, a whole number of at least 1")
+        sample = Approximate(size, at=start.at)
     if not cursor.accept("CONFIDENCE"):
-        return Approximate(size, at=start.at)
+        return sample
     token = cursor.token
-    if token.kind is not Kind.NUMBER:
+    if token.kind is not Kind.NUMBER or token.text[-1].isalpha():
         cursor.fail("a confidence between 0 and 1, such as 0.95")
-    try:
-        confidence = float(cursor.take().text)
-    except ValueError:
-        confidence = 0.0
-    if not 0.0 < confidence < 1.0:
-        hint = "it must lie between 0 and 1, such as 0.95"
-        raise ScriptError(f"a confidence of {token.shown}", token.at, hint)
-    return Approximate(size, confidence, start.at)
+    with _located(cursor.take().at):
+        return replace(sample, confidence=float(token.text))
 
 
 def _alias(cursor: Cursor) -> str | None:
@@ -210,8 +204,8 @@ def _alias(cursor: Cursor) -> str | None:
 
 
 def _refuse_clashes(items: Sequence[Item], partition_by: Sequence[str]) -> None:
-    """Every column of the answer needs a name of its own, whatever the case of its letters."""
-    taken = {"n": "the number of rows", "emit_at": "the emit's instant"}
+    """Reject duplicate names of output columns, which are case-insensitive."""
+    taken = {"n": "the number of rows", "emit_at": "the emit's timestamp"}
     for column in partition_by:
         if column.lower() in taken:
             fact = f"PARTITION BY {column[:40]!r} clashes with {taken[column.lower()]}"
@@ -219,14 +213,14 @@ def _refuse_clashes(items: Sequence[Item], partition_by: Sequence[str]) -> None:
         taken[column.lower()] = "a PARTITION BY column"
     for number, asked in enumerate(items, 1):
         for name in _column_names(asked, number):
-            other = taken.setdefault(name.lower(), f"a column of item {number}")
-            if other != f"a column of item {number}":
-                fact = f"column name {name[:40]!r} is already that of {other}"
+            other = taken.setdefault(name.lower(), f"item {number}")
+            if other != f"item {number}":
+                fact = f"column name {name[:40]!r} is already used for {other}"
                 raise ScriptError(fact, asked.at, "choose another alias")
 
 
 def _column_names(asked: Item, number: int) -> Iterator[str]:
-    """The columns an item becomes; ``number`` counts a SELECT's items from 1."""
+    """Return the output columns of an item; ``number`` is its number in the SELECT, from 1."""
     alias = asked.alias or f"expr_{number}"
     yield alias
     yield from (f"{alias}_{part.lower()}" for part in asked.parts)
@@ -236,7 +230,7 @@ def _column_names(asked: Item, number: int) -> Iterator[str]:
 
 
 def _window_clause(cursor: Cursor) -> WindowClause:
-    """WINDOW w AS ( [PARTITION BY …] ORDER BY … frame [slide] )."""
+    """Parse WINDOW w AS ( [PARTITION BY …] ORDER BY … frame [slide] )."""
     if not cursor.sees("WINDOW"):
         cursor.fail("WINDOW w AS (ORDER BY … ROWS n PRECEDING)")
     at = cursor.take().at
@@ -263,7 +257,7 @@ def _columns(cursor: Cursor, *, ordered: bool = False) -> list[Token]:
     while True:
         names.append(cursor.name("a column"))
         if ordered and not cursor.accept("ASC") and cursor.sees("DESC"):
-            hint = "windows move forward in time: leave DESC out"
+            hint = "windows move forward in time: leave out DESC"
             raise ScriptError("ORDER BY … DESC", cursor.token.at, hint)
         if not cursor.accept(","):
             return names
@@ -287,12 +281,12 @@ def _rows(cursor: Cursor, start: Token) -> CountWindow:
     slide = 1
     if cursor.accept("SLIDE"):
         if cursor.sees("INTERVAL"):
-            hint = "a window of rows slides by rows: write SLIDE n ROWS"
+            hint = "a count window slides by rows: write SLIDE n ROWS"
             raise ScriptError("SLIDE INTERVAL with ROWS", cursor.token.at, hint)
         slide = _integer(cursor, "a number of rows")
         if not cursor.accept("ROW"):
             cursor.expect("ROWS")
-    with _placed(start.at):
+    with _located(start.at):
         return CountWindow.preceding(rows, slide, and_current=between)
 
 
@@ -304,37 +298,37 @@ def _range(cursor: Cursor, start: Token) -> TimeWindow:
         cursor.expect("AND", "CURRENT", "ROW")
     slid = cursor.token
     if not cursor.accept("SLIDE"):
-        hint = "add SLIDE INTERVAL … (it must divide the window)"
+        hint = "add SLIDE INTERVAL …, which must divide the window"
         raise ScriptError("RANGE without a slide", start.at, hint)
     if not cursor.sees("INTERVAL"):
-        cursor.fail("INTERVAL (a window of time slides by time)")
+        cursor.fail("INTERVAL (a time window slides by a duration)")
     slide = _interval(cursor)
-    with _placed(slid.at):
+    with _located(slid.at):
         return TimeWindow(duration, slide)
 
 
 def _interval(cursor: Cursor) -> int:
-    """INTERVAL '10' MINUTE, INTERVAL 10 MINUTES, INTERVAL '10 minutes', in microseconds."""
+    """Parse INTERVAL '10' MINUTE, 10 MINUTES or '10 minutes'; return microseconds."""
     cursor.expect("INTERVAL")
     amount = cursor.token
     if amount.kind not in (Kind.NUMBER, Kind.STRING):
-        cursor.fail("a span of time such as '10' MINUTE")
+        cursor.fail("a duration such as '10' MINUTE")
     cursor.take()
-    with _placed(amount.at):
+    with _located(amount.at):
         if amount.kind is Kind.STRING and not _AMOUNT.fullmatch(amount.text):
             return microseconds(amount.text)
         if not _AMOUNT.fullmatch(amount.text):
-            raise ScriptError(f"not a number: {amount.shown}", hint="write INTERVAL '10' MINUTE")
+            hint = "write INTERVAL '10' MINUTE"
+            raise ScriptError(f"not a number: {amount.shown}", amount.at, hint)
         unit = cursor.token
         if unit.kind is not Kind.WORD or unit.word in ("PRECEDING", "SLIDE"):
             cursor.fail("a unit of time such as MINUTE")
-        with _placed(unit.at):
-            cursor.take()
+        with _located(cursor.take().at):
             return microseconds(amount.text, unit.text)
 
 
 def _integer(cursor: Cursor, what: str) -> int:
-    """Read a whole number, not negative."""
+    """Read a whole number that is not negative."""
     token = cursor.token
     if token.kind is not Kind.NUMBER or not re.fullmatch(r"[0-9]{1,18}", token.text):
         cursor.fail(what)
@@ -342,11 +336,9 @@ def _integer(cursor: Cursor, what: str) -> int:
 
 
 @contextmanager
-def _placed(at: Position) -> Iterator[None]:
-    """Give the model's errors, which know no script, their place in it."""
+def _located(at: Position) -> Iterator[None]:
+    """Turn an argument error of the data model into a script error at this position."""
     try:
         yield
-    except ScriptError as error:
-        if error.at is not None:
-            raise
+    except ArgumentError as error:
         raise ScriptError(error.fact, at, error.hint) from None

@@ -1,6 +1,6 @@
-"""The nouns of IDS: expressions, windows, queries, attributions, tables."""
+"""The data model: expressions, queries, attributions, windows, options and tables."""
 
-from ids.model.attribution import Attribution
+from ids.model.bounded_cache import BoundedCache
 from ids.model.expression import (
     MIRROR,
     RESERVED,
@@ -24,6 +24,7 @@ from ids.model.expression import (
     brief,
     children,
     columns_of,
+    nodes,
     position_of,
     quoted,
     render,
@@ -33,14 +34,16 @@ from ids.model.options import (
     Promotion,
     Sampling,
     Span,
+    checked_count,
+    checked_flag,
     checked_seed,
     extremes_of,
     refuse_confidence,
 )
-from ids.model.place import is_remote, local_path
 from ids.model.query import (
     Aggregate,
     Approximate,
+    Attribution,
     Drop,
     Emit,
     Explain,
@@ -63,21 +66,24 @@ from ids.model.table import (
     Kind,
     Misread,
     Table,
+    is_remote,
+    local_path,
     nulls,
     type_of,
     unused,
 )
-from ids.model.timestamp import Instant, microseconds_of, parse_timestamp, to_microseconds
 from ids.model.window import (
     Changelog,
     CountWindow,
     Duration,
+    Instant,
     TimeWindow,
     as_whole,
-    checked_count,
-    checked_flag,
     microseconds,
+    microseconds_of,
+    parse_timestamp,
     span,
+    to_microseconds,
 )
 
 __all__ = [
@@ -97,6 +103,7 @@ __all__ = [
     "Approximate",
     "Arithmetic",
     "Attribution",
+    "BoundedCache",
     "Call",
     "Changelog",
     "Column",
@@ -150,6 +157,7 @@ __all__ = [
     "local_path",
     "microseconds",
     "microseconds_of",
+    "nodes",
     "nulls",
     "parse_timestamp",
     "position_of",

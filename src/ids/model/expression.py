@@ -1,9 +1,9 @@
-"""Expressions: what stands in a condition, a predicate, or under an aggregate, and its SQL text.
+"""Expressions: the trees of conditions, predicates and measures, and their SQL text.
 
-The tree is small on purpose. The parser desugars (``BETWEEN`` is two comparisons, ``NOT IN`` is
-``Not(In)``, ``!=`` is ``<>``), so that membership in process and on Spark each handle few nodes.
-Every node is frozen and hashable: equal trees are equal keys. ``render`` gives the SQL text that
-parses back to a tree.
+There are few node types on purpose: the parser rewrites ``BETWEEN`` as two comparisons, ``NOT IN``
+as ``Not(In)`` and ``!=`` as ``<>``, so that the evaluation in process and on Spark stays small.
+Nodes are frozen and hashable, so a tree can be a dict key. ``render`` returns SQL text that parses
+back to the same tree.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ids.errors import Position, ScriptError
 
 Value = None | bool | int | float | str | datetime
 
-# What a comparison becomes when its sides change places.
+# The operator to use when the two sides of a comparison are swapped.
 MIRROR = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>", "<=>": "<=>"}
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An identifier not yet resolved: a column or a registered predicate."""
+    """An identifier before it is resolved to a column or a registered predicate."""
 
     name: str
     at: Position | None = field(default=None, compare=False)
@@ -32,7 +32,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the table, resolved to its exact spelling."""
+    """A resolved column, under its exact name in the table."""
 
     name: str
     at: Position | None = field(default=None, compare=False)
@@ -42,7 +42,7 @@ class Column:
 class Literal:
     """A constant; a datetime is aware and in UTC. TRUE and 1 are different literals.
 
-    ``double_quoted`` says that a text was written as "text", which elsewhere quotes a name.
+    ``double_quoted`` is set for text in double quotes, which in other databases is a name.
     """
 
     value: Value
@@ -78,7 +78,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A scalar function, its name in upper case."""
+    """A call of a scalar function; its name is in upper case."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -87,7 +87,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``left op right``; op is one of ``= <> < <= > >= <=>`` (the last: NULL-safe equality)."""
+    """``left op right``; op is one of ``= <> < <= > >= <=>`` (``<=>`` is NULL-safe equality)."""
 
     op: str
     left: Expression
@@ -115,14 +115,14 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """``operand IS NULL``: never NULL itself."""
+    """``operand IS NULL``, which is never NULL."""
 
     operand: Expression
 
 
 @dataclass(frozen=True, slots=True)
 class IsTrue:
-    """``operand IS TRUE`` (or IS FALSE): never NULL itself."""
+    """``operand IS TRUE`` or ``operand IS FALSE``, which is never NULL."""
 
     operand: Expression
     truth: bool = True
@@ -168,7 +168,7 @@ Expression = (
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """The operands of one node, left to right."""
+    """Return the operands of one node, from left to right."""
     match expression:
         case Arithmetic(_, left, right) | Comparison(_, left, right):
             return (left, right)
@@ -182,8 +182,8 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return ()
 
 
-def _nodes(expression: Expression) -> Iterator[Expression]:
-    """The expression and all below it, from left to right; of any depth."""
+def nodes(expression: Expression) -> Iterator[Expression]:
+    """Iterate over all nodes of a tree of any depth, from left to right."""
     stack = [expression]
     while stack:
         node = stack.pop()
@@ -192,14 +192,14 @@ def _nodes(expression: Expression) -> Iterator[Expression]:
 
 
 def columns_of(expression: Expression) -> Iterator[str]:
-    """The names of the columns an expression reads, left to right, with repeats."""
-    return (node.name for node in _nodes(expression) if isinstance(node, Column))
+    """Iterate over the names of the columns that an expression reads, with repeats."""
+    return (node.name for node in nodes(expression) if isinstance(node, Column))
 
 
 def position_of(expression: Expression) -> Position | None:
-    """Where the expression begins in the script, as far as its nodes know; O(nodes)."""
-    places = (getattr(node, "at", None) for node in _nodes(expression))
-    return min((at for at in places if at is not None), default=None)
+    """Return the first known position of a node in the script, if any; O(nodes)."""
+    positions = (getattr(node, "at", None) for node in nodes(expression))
+    return min((at for at in positions if at is not None), default=None)
 
 
 RESERVED = frozenset(
@@ -210,7 +210,7 @@ RESERVED = frozenset(
         *("RLIKE", "SELECT", "TRUE", "WHERE", "WINDOW", "WITH"),
     )
 )
-"""Words that are names only in backticks."""
+"""Keywords, which need backticks when they are used as names."""
 
 _SHOWN = 60
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -218,7 +218,7 @@ _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 9)
 
 
 def quoted(name: str, *, always: bool = False) -> str:
-    """The name as the script writes it: in backticks if it needs them, or always.
+    """Quote a name in backticks if it needs them, or ``always``.
 
     >>> quoted("region"), quoted("my region"), quoted("window")
     ('region', '`my region`', '`window`')
@@ -229,16 +229,16 @@ def quoted(name: str, *, always: bool = False) -> str:
 
 
 def backtick_hint(name: str) -> str:
-    """The hint for text that stands where a name is meant, as PostgreSQL and DuckDB quote names.
+    """Return the hint for quoted text where a name is expected (PostgreSQL and DuckDB quote names).
 
     >>> backtick_hint("region")
-    'did you mean `region`? Quotes write text, backticks a name'
+    'did you mean `region`? Quotes are for text, backticks for names'
     """
-    return f"did you mean {quoted(name, always=True)}? Quotes write text, backticks a name"
+    return f"did you mean {quoted(name, always=True)}? Quotes are for text, backticks for names"
 
 
 def render(expression: Expression) -> str:
-    """SQL text of an expression, parentheses only where they are needed; O(size).
+    """Return the SQL text of an expression, with only the necessary parentheses; O(size).
 
     >>> render(Not(Or((Name("a"), Comparison("=", Name("region"), Literal("EU-West"))))))
     "NOT (a OR region = 'EU-West')"
@@ -247,7 +247,7 @@ def render(expression: Expression) -> str:
 
 
 def brief(expression: Expression) -> str:
-    """The same for an error message: not too long."""
+    """Return the SQL text, shortened for an error message."""
     text = render(expression)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
@@ -301,7 +301,7 @@ def _comparison(expression: Expression, negation: str) -> str:
 
 
 def _above(expression: Expression, least: int) -> str:
-    """The text, in parentheses if the node binds less tightly than ``least``."""
+    """Render, with parentheses if the node binds less tightly than ``least``."""
     text, level = _render(expression)
     return text if level >= least else f"({text})"
 
@@ -318,6 +318,6 @@ def _literal(value: object) -> str:
             escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\0", "\\0")
             return f"'{escaped}'"
         case float() if not math.isfinite(value):
-            raise ScriptError(f"{value!r} has no SQL literal", hint="only finite numbers do")
+            raise ScriptError(f"{value!r} has no SQL literal", hint="use a finite number")
         case _:
             return repr(value)

@@ -1,4 +1,4 @@
-"""Choosing a path: which summaries answer which item. Chooses, never computes."""
+"""Plans: which state answers each item of a query or each question, before any row is read."""
 
 from ids.plan.promotion_policy import Policy
 from ids.plan.question import (
@@ -16,16 +16,20 @@ from ids.plan.question import (
     scan_offer,
 )
 from ids.plan.script import (
+    PlannedItem,
+    Registry,
     Schema,
+    SelectPlan,
     Step,
     Tables,
+    explain,
     just_text,
     nothing_asked,
+    plan_select,
     planned,
     statements_of,
     unsupported_named,
 )
-from ids.plan.select import PlannedItem, Registry, SelectPlan, explain, plan_select
 
 __all__ = [
     "Offer",

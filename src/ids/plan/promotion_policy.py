@@ -1,4 +1,4 @@
-"""The promotion policy: which conditions deserve a predicate. Decides, never touches a row."""
+"""The promotion policy: which conditions to register as predicates, and which to drop."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, NamedTuple
 
 from ids.model import Promotion, Span, microseconds
 
-# Asked about by so many scans more, a condition takes the place of a promoted one: with one
-# alone, two conditions that are asked about in turn would replace each other for ever.
-_CLEARLY = 2
+# A condition replaces a promoted one if it has at least this many more questions. With a margin of
+# 1, two conditions that are asked about in turn would replace each other forever.
+_MARGIN = 2
 
 
 class Verdict(NamedTuple):
-    """Promote the condition that was just asked about, in the place of ``demoted`` if any."""
+    """Promote the condition that was just asked about, and demote ``demoted`` if it is not None."""
 
     demoted: str | None
 
 
 class Policy:
-    """How often each condition was asked about within the observation window.
+    """Counts the questions about each condition within the observation window.
 
-    A question weighs 1, or less where an index spared most rows. Conditions go by the keys of
-    their normal forms. Time is counted in questions, or in microseconds by ``clock`` where
-    a span of time was asked for. O(1) a question, O(``most``) a verdict.
+    A question has weight 1, or less if an index avoids reading most rows. Conditions are identified
+    by the keys of their normal forms. Time is counted in questions, or in microseconds of ``clock``
+    if the option is a duration. O(1) per question, O(``most``) per verdict.
     """
 
     def __init__(self, promotion: Promotion, clock: Callable[[], float] = monotonic) -> None:
@@ -35,36 +35,36 @@ class Policy:
         self._asked: deque[tuple[int, str, float]] = deque()
         self._frequency: dict[str, float] = {}
         self._times: Counter[str] = Counter()
-        self.promoted: dict[str, int] = {}  # when each was last asked about, by the stale clock
+        self.promoted: dict[str, int] = {}  # when each was last asked about
 
     def ask(self, key: str, weight: float = 1.0) -> Verdict | None:
-        """A question about a condition: whether it should be promoted now."""
+        """Count a question about a condition; return a verdict if it should be promoted now."""
         self._observe(key, weight)
         if key in self.promoted:
             self.promoted[key] = self._now(self.promotion.stale)
         return self.verdict(key)
 
     def verdict(self, key: str) -> Verdict | None:
-        """Whether a condition should be promoted, as far as it was asked about by now."""
+        """Return a verdict if a condition should be promoted, given the questions so far."""
         frequency = self._frequency.get(key, 0.0)
         if key in self.promoted or frequency < self.promotion.threshold or not self.promotion.most:
             return None
         if len(self.promoted) < self.promotion.most:
             return Verdict(None)
         coldest = min(self.promoted, key=lambda one: self._frequency.get(one, 0.0))
-        clearly = frequency >= self._frequency.get(coldest, 0.0) + _CLEARLY
+        clearly = frequency >= self._frequency.get(coldest, 0.0) + _MARGIN
         return Verdict(coldest) if self.promotion.replaces and clearly else None
 
     def promote(self, key: str) -> None:
-        """It was done."""
+        """Record that a condition was promoted."""
         self.promoted[key] = self._now(self.promotion.stale)
 
     def demote(self, key: str) -> None:
-        """It was undone."""
+        """Record that a condition was demoted."""
         self.promoted.pop(key, None)
 
     def stale(self) -> list[str]:
-        """The promoted conditions nobody asked about for T_stale."""
+        """Return the promoted conditions without a question for T_stale."""
         if not self.promoted:
             return []
         oldest = self._now(self.promotion.stale) - _length(self.promotion.stale)
@@ -91,7 +91,7 @@ class Policy:
         return self._questions if isinstance(span, int) else int(self._clock() * 1e6)
 
     def facts(self) -> dict[str, Any]:
-        """How often each condition was asked about, as JSON holds it; ages, not clock times."""
+        """Return the state for a checkpoint, as JSON with ages instead of clock times."""
         now = self._now(self.promotion.observation)
         return {
             "asked": [[now - at, key, weight] for at, key, weight in self._asked],
@@ -100,8 +100,8 @@ class Policy:
             },
         }
 
-    def adopt(self, facts: Mapping[str, Any]) -> None:
-        """Go on from such facts."""
+    def restore(self, facts: Mapping[str, Any]) -> None:
+        """Restore the state from a checkpoint."""
         self._questions = max((age for age, _, _ in facts["asked"]), default=0)
         self._questions = max([self._questions, *facts["promoted"].values()])
         now = self._now(self.promotion.observation)

@@ -1,4 +1,4 @@
-"""A question put to a running engine: which state answers it, and what each way would cost."""
+"""A question to a running engine: which state can answer it, and the cost of each mechanism."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ids.games import Game
-from ids.model import And, Approximate, Expression, Kind, Name, Not, Or, children
-from ids.plan.select import mechanism_of, registered_as
+from ids.model import And, Approximate, Expression, Kind, Name, Not, Or
+from ids.plan.script import leaves, mechanism_of, registered_as
 from ids.predicates import bind_predicate, predicate_key
 
-# Nanoseconds, as the evaluation finds them, rounded; only their proportions decide.
+# Rounded measurements in nanoseconds; only their proportions matter.
 _SCAN_ROW = 2.5
 _CANDIDATE_ROW = 8.0
 _INDEX_START = 15_000.0
@@ -19,43 +19,43 @@ _SCAN_START = 40_000.0
 
 
 class Offer(NamedTuple):
-    """One way to an answer.
+    """A mechanism that can answer a question.
 
-    touched  rows it expects to look at
-    cost     nanoseconds it expects to take
-    why      why it is on offer
-    exact    whether the answer will be
+    rows    rows it expects to read
+    cost    nanoseconds it expects to take
+    reason  why it is offered
+    exact   whether the answer will be exact
     """
 
     mechanism: str
-    touched: int
+    rows: int
     cost: float
-    why: str
+    reason: str
     exact: bool = True
 
 
 def scan_offer(rows: int) -> Offer:
-    """Every row inside, once."""
+    """Offer to read every row in the window."""
     cost = _SCAN_START + rows * _SCAN_ROW
-    return Offer("scan", rows, cost, f"it looks at all {rows:,} rows inside")
+    return Offer("scan", rows, cost, f"it reads all {rows:,} rows in the window")
 
 
 def index_offer(rows: int, candidates: int) -> Offer:
-    """The rows that the index cannot rule out."""
+    """Offer to read the rows that the index cannot rule out."""
     cost = _INDEX_START + candidates * _CANDIDATE_ROW
-    return Offer("index", candidates, cost, f"the index leaves {candidates:,} of {rows:,} rows")
+    return Offer("index", candidates, cost, f"the index selects {candidates:,} of {rows:,} rows")
 
 
 def sample_offer(drawn: int, *, stratified: bool, asked: bool) -> Offer:
-    """The rows drawn."""
+    """Offer to read only the rows in a sample."""
     mechanism = "stratified" if stratified else "sample"
     cost = _SCAN_START + drawn * _CANDIDATE_ROW
-    why = "a sample was asked for" if asked else "it looks at rows drawn at random"
-    return Offer(mechanism, drawn, cost, why, exact=False)
+    reason = "a sample was requested" if asked else "it reads a random sample"
+    return Offer(mechanism, drawn, cost, reason, exact=False)
 
 
 def choose_offer(offers: Sequence[Offer]) -> Offer:
-    """The cheapest exact one; an estimate only where nothing exact is on offer."""
+    """Return the cheapest exact offer; an estimate only if no offer is exact."""
     return min(offers, key=lambda offer: (not offer.exact, offer.cost))
 
 
@@ -63,26 +63,26 @@ def choose_offer(offers: Sequence[Offer]) -> Offer:
 class Path:
     """How a predicate is answered.
 
-    mechanism  ``marginal`` or ``compositional``, or ``rows``: some rows must be looked at
-    why        what made it so
+    mechanism  ``marginal`` or ``compositional``, or ``rows``: some rows must be read
+    reason     why this path was chosen
     name       the registered predicate, for a marginal
     condition  over the registered names (compositional) or over columns (rows)
-    key        of a condition over columns: equal only for conditions that hold on the same rows
+    key        for a condition over columns: the key of its normal form
     """
 
     mechanism: str
-    why: str
+    reason: str
     name: str | None = None
     condition: Expression | None = None
     key: str = ""
 
 
 class Question(NamedTuple):
-    """A question as it was planned.
+    """A planned question.
 
-    measure      the number of the measure that the game is played on
-    path         what answers it
-    approximate  the sample that was asked for, if one was
+    measure      the number of the game's measure
+    path         how it is answered
+    approximate  the requested sample, if any
     """
 
     game: Game
@@ -92,12 +92,12 @@ class Question(NamedTuple):
 
 
 def over_names(predicate: Expression, registered: Mapping[str, Expression]) -> Expression:
-    """A combination of registered names, with the names read as columns of truths."""
+    """Bind a combination of registered names, with each name as a BOOLEAN column."""
     return bind_predicate(predicate, dict.fromkeys(registered, Kind.BOOLEAN))
 
 
 def names_by_key(registered: Mapping[str, Expression]) -> dict[str, Expression]:
-    """The registered predicates' names, and NOT of them, by their keys; of one key, the first."""
+    """Map the keys of registered predicates and of their negations to the first such name."""
     known: dict[str, Expression] = {}
     for name, bound in registered.items():
         known.setdefault(predicate_key(bound), Name(name))
@@ -112,9 +112,9 @@ def choose(
     schema: Mapping[str, Kind],
     names: Mapping[str, Expression],
 ) -> Path:
-    """Which state answers: a registered predicate, by name or by key, or atoms, or the rows.
+    """Choose the state that answers: a registered predicate (by name or key), atoms, or rows.
 
-    ``names`` are what ``names_by_key`` gives.
+    ``names`` is the result of ``names_by_key``.
     """
     mechanism = mechanism_of(predicate, registered, schema)
     if mechanism == "marginal":
@@ -127,7 +127,7 @@ def choose(
     bound = bind_predicate(predicate, schema, registered)
     meant = _in_names(bound, names)
     if isinstance(meant, Name):
-        return Path("marginal", f"it means the registered {meant.name}", meant.name)
+        return Path("marginal", f"it is equivalent to the registered {meant.name}", meant.name)
     if meant is not None:
         return Path(
             "compositional", "its parts are registered", None, over_names(meant, registered)
@@ -136,10 +136,10 @@ def choose(
 
 
 def _in_names(bound: Expression, names: Mapping[str, Expression]) -> Expression | None:
-    """A condition as a combination of registered predicates; None where a part of it is none.
+    """Write a condition as a combination of registered predicates; return None if that fails.
 
     Where AND and OR are TRUE depends only on where their operands are TRUE, so an operand may be
-    exchanged for one with the same key. NOT is pushed in first.
+    replaced by one with the same key. NOT is pushed down first.
     """
     if (known := names.get(predicate_key(bound))) is not None:
         return known
@@ -162,18 +162,11 @@ def _in_names(bound: Expression, names: Mapping[str, Expression]) -> Expression 
 
 
 def rows_path(bound: Expression) -> Path:
-    """A condition over columns, put to the rows."""
+    """Return the path of a condition that must be evaluated on rows."""
     key = predicate_key(bound)
-    return Path("rows", "nothing registered answers it", condition=bound, key=key)
+    return Path("rows", "no registered predicate answers it", condition=bound, key=key)
 
 
 def named_in(predicate: Expression) -> list[Name]:
-    """The names a combination is made of."""
-    stack, found = [predicate], []
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Name):
-            found.append(node)
-        elif isinstance(node, And | Or | Not):
-            stack.extend(children(node))
-    return found
+    """Return the names in a combination of predicates."""
+    return [node for node in leaves(predicate) if isinstance(node, Name)]

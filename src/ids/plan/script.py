@@ -1,4 +1,4 @@
-"""A script, statement by statement: what is registered, and the plan of every SELECT."""
+"""The plan of a script: its registered predicates, the plan of each SELECT, and EXPLAIN."""
 
 from __future__ import annotations
 
@@ -6,28 +6,60 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Generic, TypeVar
 
 from ids.errors import KindError, ScriptError, UnknownNameError, in_script
-from ids.games import GAMES
+from ids.games import GAMES, Game, find
 from ids.language import parse
-from ids.model import Drop, Explain, Kind, Misread, Register, Select, Show, Statement
-from ids.plan.select import Registry, SelectPlan, plan_select
+from ids.model import (
+    Aggregate,
+    And,
+    Approximate,
+    CountWindow,
+    Drop,
+    Explain,
+    Expression,
+    Item,
+    ItemKind,
+    Kind,
+    Literal,
+    Misread,
+    Name,
+    Not,
+    Or,
+    Register,
+    Select,
+    Show,
+    Statement,
+    TimeWindow,
+    children,
+    columns_of,
+    extremes_of,
+    quoted,
+    render,
+    span,
+)
+from ids.predicates import bind, bind_measure, bind_predicate, other_spelling
 from ids.source import remedy
 
 T = TypeVar("T")
+# The kind of each column; None if it has only NULLs.
+Kinds = Mapping[str, Kind | None]
 
 
 def just_text(_: str) -> Misread | None:
-    """No column of text was meant for anything else."""
+    """Return None: no text column was meant to have another kind."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A table's columns: what each holds (None: nothing), and why others are not read.
+    """The columns of a table.
 
-    ``misread`` tells of a column of text what it seems to have been meant for.
+    kinds        the kind of each column; None if it has only NULLs
+    unsupported  columns that cannot be read, and why
+    misread      returns which kind a text column was probably meant to have
     """
 
     kinds: Mapping[str, Kind | None]
@@ -37,10 +69,10 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement that gives something.
+    """One statement with a result.
 
-    plan        of a SELECT, or of the one EXPLAIN asks about
-    registered  the predicates that are registered by then
+    plan        the plan of a SELECT or EXPLAIN
+    registered  the predicates registered so far
     """
 
     statement: Statement
@@ -49,20 +81,20 @@ class Step:
 
 
 def planned(script: str, schema_of: Callable[[Register | Select], Schema]) -> Iterator[Step]:
-    """Plan a script; yields a step for each SELECT, SHOW and EXPLAIN, when it is asked for."""
+    """Plan a script lazily; yields a step for each SELECT, SHOW and EXPLAIN."""
     with in_script(script):
         yield from _planned(statements_of(script), schema_of)
 
 
 def statements_of(script: str) -> tuple[Statement, ...]:
-    """The statements of a script, with the aggregates that are known now."""
+    """Parse a script, with the games that are registered now as aggregates."""
     with in_script(script):
         return _parsed(script, tuple(GAMES))
 
 
 def nothing_asked() -> ScriptError:
-    """The error for a script without a SELECT, SHOW or EXPLAIN."""
-    return ScriptError("the script asks for nothing", hint="end it with a SELECT … EMIT CHANGES")
+    """Return the error for a script without a SELECT, SHOW or EXPLAIN."""
+    return ScriptError("the script has no query", hint="end it with a SELECT … EMIT CHANGES")
 
 
 def _planned(
@@ -88,13 +120,13 @@ def _planned(
                 yield Step(statement, plan, tuple(registry))
 
 
-# A service runs the same few scripts again and again.
+# A service often runs the same few scripts.
 _parsed = lru_cache(maxsize=64)(parse)
 
 
 @contextmanager
 def unsupported_named(unsupported: Mapping[str, str]) -> Iterator[None]:
-    """A column that is there, but of a type IDS does not read, is no unknown column."""
+    """Replace the error for an unknown column if the column exists, but has an unsupported type."""
     try:
         yield
     except UnknownNameError as error:
@@ -106,7 +138,7 @@ def unsupported_named(unsupported: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _misread_named(schema: Schema) -> Iterator[None]:
-    """A column of text where another kind is needed: say which value made it text."""
+    """Replace the hint for a text column by one that names the value that made it text."""
     try:
         yield
     except KindError as error:
@@ -118,16 +150,16 @@ def _misread_named(schema: Schema) -> Iterator[None]:
 
 
 def _refuse_times_as_text(select: Select, name: str, schema: Schema) -> None:
-    """Times that were read as text would sort as text."""
+    """Reject ORDER BY on a text column with timestamps, which would sort as text."""
     found = schema.misread(name) if schema.kinds[name] is Kind.TEXT else None
     if found is not None and found.kind is Kind.TIME:
         window = select.window
         at = window.columns_at.get(window.order_by[0], window.at)
-        raise ScriptError(f"{name!r} holds times as text, which sort as text", at, found.hint)
+        raise ScriptError(f"{name!r} has timestamps as text, which sort as text", at, found.hint)
 
 
 class Tables(Generic[T]):
-    """The tables of a script, opened when first asked for; names fold case."""
+    """The tables of a script, opened on first use; their names are case-insensitive."""
 
     def __init__(self, tables: Mapping[str, object], opening: Callable[[object, str], T]) -> None:
         self._tables = {name.lower(): (name, data) for name, data in tables.items()}
@@ -135,7 +167,7 @@ class Tables(Generic[T]):
         self._open: dict[str, T] = {}
 
     def of(self, statement: Register | Select) -> T:
-        """The table a statement speaks of; one nobody gave is refused."""
+        """Return the table of a statement; raise an error if it was not passed."""
         folded = statement.table.lower()
         if folded not in self._tables:
             known = [given for given, _ in self._tables.values()]
@@ -146,3 +178,331 @@ class Tables(Generic[T]):
             given, data = self._tables[folded]
             self._open[folded] = self._opening(data, given)
         return self._open[folded]
+
+
+class Registry:
+    """Registered predicates by table, in order; their names are case-insensitive."""
+
+    def __init__(self) -> None:
+        self._by_table: dict[str, dict[str, Register]] = {}
+        self._bound: dict[str, dict[str, Expression]] = {}
+
+    def register(self, statement: Register) -> None:
+        """Add a predicate; names must be unique per table."""
+        names = self._by_table.setdefault(statement.table.lower(), {})
+        if statement.name.lower() in names:
+            raise ScriptError(
+                f"predicate {statement.name!r} is already registered on {statement.table}",
+                statement.at,
+                f"DROP PREDICATE {statement.name} ON {statement.table} first",
+            )
+        names[statement.name.lower()] = statement
+
+    def drop(self, statement: Drop) -> None:
+        """Remove a predicate."""
+        names = self._by_table.get(statement.table.lower(), {})
+        if statement.name.lower() not in names:
+            known = [r.name for r in names.values()]
+            raise UnknownNameError("predicate", statement.name, known, statement.at)
+        del names[statement.name.lower()]
+        self._bound.pop(statement.table.lower(), None)  # other predicates may use it
+
+    def bound(self, table: str, schema: Kinds) -> Mapping[str, Expression]:
+        """Bind the predicates of a table; each may use those registered before it.
+
+        The schema does not change during a script, so only new predicates are bound.
+        """
+        bound = self._bound.setdefault(table.lower(), {})
+        registered = self._by_table.get(table.lower(), {}).values()
+        for statement in islice(registered, len(bound), None):
+            bound[statement.name] = bind_predicate(
+                statement.condition, schema, bound, columns_first=True, table=table
+            )
+        return bound
+
+    def __iter__(self) -> Iterator[Register]:
+        for names in self._by_table.values():
+            yield from names.values()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedItem:
+    """One item: its game over measure number ``measure``, its predicate number ``predicate``.
+
+    ``asked`` is the predicate as written in the query, before registered names are inlined;
+    ``approximate`` is the requested sample, if any; ``tells_spread`` adds the standard error of the
+    estimate to the output.
+    """
+
+    kind: ItemKind
+    game: Game
+    measure: int
+    predicate: int | None
+    name: str
+    parts: tuple[str, ...]
+    mechanism: str
+    asked: str = ""
+    approximate: Approximate | None = None
+    tells_spread: bool = False
+
+    @property
+    def extremes(self) -> int:
+        """The number of rows with the largest (and with the smallest) values counted exactly."""
+        if self.approximate is None or self.game.degree == 0:
+            return 0
+        return extremes_of(self.approximate.size)
+
+    @property
+    def confidence(self) -> float:
+        """The confidence per window that gives the item the requested confidence."""
+        assert self.approximate is not None
+        asked = self.approximate.confidence
+        # a change involves two windows, whose bounds must both hold
+        return 1.0 - (1.0 - asked) / 2.0 if self.kind is ItemKind.DELTA else asked
+
+
+@dataclass(frozen=True, slots=True)
+class SelectPlan:
+    """The plan of one SELECT.
+
+    measures    bound expressions, None for COUNT(*)
+    degrees     the highest degree that each measure needs
+    predicates  bound conditions, one signature bit each for the life of the query
+    seed        the seed of the samples
+    """
+
+    table: str
+    items: tuple[PlannedItem, ...]
+    measures: tuple[Expression | None, ...]
+    degrees: tuple[int, ...]
+    predicates: tuple[Expression, ...]
+    where: Expression | None
+    order_by: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    window: CountWindow | TimeWindow
+    final: bool
+    seed: int = 0
+
+    @property
+    def sampled(self) -> tuple[PlannedItem, ...]:
+        """The items that are estimated from samples."""
+        return tuple(item for item in self.items if item.approximate is not None)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The distinct columns to read."""
+        conditions = [*self.predicates, *(m for m in self.measures if m is not None)]
+        if self.where is not None:
+            conditions.append(self.where)
+        read = [*self.order_by, *self.partition_by]
+        for condition in conditions:
+            read.extend(columns_of(condition))
+        return tuple(dict.fromkeys(read))
+
+
+def plan_select(select: Select, schema: Kinds, registry: Registry) -> SelectPlan:
+    """Bind a SELECT to its table's columns and registered predicates."""
+    planner = _Planner(select, schema, registry.bound(select.table, schema))
+    items = tuple(planner.item(item, number) for number, item in enumerate(select.items, start=1))
+    degrees = [0] * len(planner.measures)
+    for planned in items:
+        degrees[planned.measure] = max(degrees[planned.measure], planned.game.degree)
+    return SelectPlan(
+        table=select.table,
+        items=items,
+        measures=tuple(planner.measures),
+        degrees=tuple(degrees),
+        predicates=tuple(planner.predicates),
+        where=None if select.where is None else planner.condition(select.where),
+        order_by=planner.order_by(),
+        partition_by=tuple(resolve(n, schema, select) for n in select.window.partition_by),
+        window=select.window.frame,
+        final=select.emit.value == "FINAL",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """Binds one SELECT; numbers its measures and predicates in order of appearance."""
+
+    select: Select
+    schema: Kinds
+    registered: Mapping[str, Expression]
+    measures: dict[Expression | None, int] = field(default_factory=dict)
+    predicates: dict[Expression, int] = field(default_factory=dict)
+
+    def condition(self, expression: Expression) -> Expression:
+        return bind_predicate(expression, self.schema, self.registered, table=self.select.table)
+
+    def item(self, item: Item, number: int) -> PlannedItem:
+        predicate, mechanism, asked = None, "aggregate", ""
+        if item.predicate is not None:
+            condition = self.condition(item.predicate)
+            predicate = self.predicates.setdefault(condition, len(self.predicates))
+            mechanism = mechanism_of(item.predicate, self.registered, self.schema)
+            asked = render(item.predicate)
+        return PlannedItem(
+            kind=item.kind,
+            game=find(item.aggregate.function),
+            measure=self._measure(item.aggregate),
+            predicate=predicate,
+            name=item.alias or f"expr_{number}",
+            parts=item.parts,
+            mechanism=mechanism,
+            asked=asked,
+            approximate=item.approximate,
+        )
+
+    def _measure(self, aggregate: Aggregate) -> int:
+        bound = None
+        if aggregate.argument is not None:
+            # COUNT accepts values of any kind
+            binding = bind if aggregate.function == "COUNT" else bind_measure
+            bound = binding(aggregate.argument, self.schema, table=self.select.table)
+        return self.measures.setdefault(bound, len(self.measures))
+
+    def order_by(self) -> tuple[str, ...]:
+        window = self.select.window
+        names = tuple(resolve(name, self.schema, self.select) for name in window.order_by)
+        kind = self.schema[names[0]]
+        if isinstance(window.frame, TimeWindow) and kind not in (Kind.TIME, None):
+            raise KindError(
+                f"RANGE must be ordered by a timestamp, {names[0]!r} is {kind.noun}",
+                window.columns_at.get(window.order_by[0], window.at),
+                _way_to_order(names[0], kind),
+                [names[0]] if kind is Kind.TEXT else [],
+            )
+        return names
+
+
+def _way_to_order(name: str, kind: Kind | None) -> str:
+    if kind is Kind.NUMBER:
+        return f"declare schema='{quoted(name)} EPOCH_SECONDS' if it is a time, or use ROWS"
+    return "order by the event time, or use ROWS"
+
+
+def mechanism_of(
+    predicate: Expression, registered: Iterable[str], schema: Iterable[str] = ()
+) -> str:
+    """Return how a predicate is answered: ``marginal``, ``compositional`` or ``inline``."""
+    known, columns = tuple(registered), frozenset(schema)
+    for node in leaves(predicate):
+        if isinstance(node, Name):
+            composed = registered_as(node.name, known, columns) is not None
+        else:
+            composed = isinstance(node, Literal) and isinstance(node.value, bool | None)
+        if not composed:
+            return "inline"
+    return "marginal" if isinstance(predicate, Name) else "compositional"
+
+
+def leaves(predicate: Expression) -> Iterator[Expression]:
+    """Iterate over the operands that a predicate combines by AND, OR and NOT."""
+    stack = [predicate]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, And | Or | Not):
+            stack.extend(children(node))
+        else:
+            yield node
+
+
+def registered_as(name: str, registered: Iterable[str], schema: Iterable[str]) -> str | None:
+    """Return the registered predicate that a name refers to, if any.
+
+    The order is that of the binder: an exact match, an exact match of a column, any case.
+    """
+    known = tuple(registered)
+    if name in known:
+        return name
+    if name in schema:
+        return None
+    return next((each for each in known if each.lower() == name.lower()), None)
+
+
+def resolve(name: str, schema: Iterable[str], select: Select) -> str:
+    """Return the exact name of a column, which may differ from the written one in case."""
+    columns = tuple(schema)
+    if name in columns:
+        return name
+    at = select.window.columns_at.get(name, select.window.at)
+    found = other_spelling(name, columns, at, select.table)
+    if found is None:
+        raise UnknownNameError("column", name, columns, at)
+    return found
+
+
+# The sums kept for each degree, in the paper's notation.
+_SUMS = ("m rows", "A = Σ y", "B = Σ y²")
+_MECHANISMS = {
+    "marginal": "marginal (registered)",
+    "compositional": "compositional (combines registered predicates)",
+    "inline": "inline (a condition of this query)",
+}
+
+
+def explain(plan: SelectPlan) -> list[str]:
+    """Return the lines of EXPLAIN; O(size of the plan)."""
+    lines = [f"read {quoted(plan.table)}: {', '.join(map(quoted, plan.columns))}"]
+    if plan.where is not None:
+        lines.append(f"keep the rows where {render(plan.where)}")
+    lines += _window_lines(plan)
+    if plan.predicates:
+        several = _counted(len(plan.predicates), "predicate")
+        lines.append(f"refine into atoms by {several}, one bit each")
+        lines += [f"  bit {bit}: {render(p)}" for bit, p in enumerate(plan.predicates)]
+    lines += _sum_lines(plan)
+    for item in plan.items:
+        lines += [f"{quoted(item.name)} = {_item(item, plan)}"]
+    lines.append(f"emit {_emitted(plan)}")
+    return lines
+
+
+def _window_lines(plan: SelectPlan) -> list[str]:
+    window = plan.window
+    keys = f" per {', '.join(map(quoted, plan.partition_by))}" if plan.partition_by else ""
+    order = ", ".join(map(quoted, plan.order_by))
+    if isinstance(window, CountWindow):
+        newest = "row" if window.size == 1 else f"{window.size:,} rows"
+        return [f"window: the newest {newest}{keys}, ordered by {order}"]
+    rows = f"the rows in (t - {span(window.duration)}, t]{keys}, ordered by {order}"
+    assert window.slide is not None
+    return [f"window: {rows}", f"  t: every multiple of {span(window.slide)} since 1970 UTC"]
+
+
+def _sum_lines(plan: SelectPlan) -> list[str]:
+    lines = []
+    for measure, degree in zip(plan.measures, plan.degrees, strict=True):
+        kept = _SUMS[: degree + 1] if degree <= 2 else (_SUMS[0], f"Σ y … Σ y^{degree}")
+        of = "" if measure is None else f" of y = {render(measure)}"
+        lines.append(f"keep exact sums per atom: {', '.join(kept)}{of}")
+    return lines
+
+
+def _item(item: PlannedItem, plan: SelectPlan) -> str:
+    measure = plan.measures[item.measure]
+    aggregate = f"{item.game.name}({'*' if measure is None else render(measure)})"
+    if item.predicate is None:
+        return aggregate
+    parts = f" with {' and '.join(item.parts).lower()}" if item.parts else ""
+    asked = f"{item.kind.value}({aggregate}, {item.asked}){parts}"
+    change = "change since the previous slide, " if item.kind is ItemKind.DELTA else ""
+    if item.approximate is not None:
+        size, percent = item.approximate.size, 100.0 * item.approximate.confidence
+        rows = _counted(size, "row")
+        return f"{asked}: {change}sample of {rows}, bound at {percent:.12g} %"
+    return f"{asked}: {change}bit {item.predicate}, {_MECHANISMS[item.mechanism]}, exact"
+
+
+def _emitted(plan: SelectPlan) -> str:
+    answer = "answer per key" if plan.partition_by else "answer"
+    if plan.final:
+        return f"only the last {answer}"
+    if isinstance(plan.window, CountWindow):
+        slide = plan.window.slide
+        return f"one {answer} after every {'row' if slide == 1 else f'{slide:,} rows'}"
+    return f"one {answer} at every t whose window is not empty"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

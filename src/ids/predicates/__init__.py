@@ -1,4 +1,4 @@
-"""From conditions to membership: binding, three-valued truth, and the refinement into atoms."""
+"""Predicates: binding, three-valued evaluation, normal forms, and the refinement into atoms."""
 
 from ids.predicates.atoms import Refinement
 from ids.predicates.binder import (
@@ -23,9 +23,18 @@ from ids.predicates.factors import (
 )
 from ids.predicates.functions import FUNCTIONS
 from ids.predicates.normal_form import predicate_key
-from ids.predicates.overflow import constants_first, overflow_message
-from ids.predicates.three_valued import Measure, evaluate_measure, holds, kleene, measure, truth
-from ids.predicates.vector import Kleene, exact_number, objects
+from ids.predicates.three_valued import (
+    Measure,
+    constants_first,
+    evaluate_measure,
+    exact_number,
+    holds,
+    kleene,
+    measure,
+    objects,
+    overflow_message,
+    truth,
+)
 
 __all__ = [
     "FUNCTIONS",
@@ -33,7 +42,6 @@ __all__ = [
     "BooleanFactor",
     "ConditionFactor",
     "Factor",
-    "Kleene",
     "Measure",
     "RangeFactor",
     "Refinement",

@@ -16,8 +16,7 @@ from ids import kernels  # Numba is imported when one of them is called
 from ids.errors import DataError, StateError
 from ids.model import ColumnData, Expression, Kind, Table
 from ids.predicates.factors import Factor, Numbers, Reading, Split, rows_as_bytes, split
-from ids.predicates.overflow import has_arithmetic
-from ids.predicates.three_valued import truth
+from ids.predicates.three_valued import has_arithmetic, truth
 
 # Up to here a table with an entry for every possible cell is small enough to index directly.
 _DENSE = 2**20

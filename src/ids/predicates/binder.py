@@ -1,9 +1,8 @@
-"""Binding: names become columns or registered conditions, and every node's kind is checked.
+"""Binder: resolve names to columns or registered conditions, and check the kind of every node.
 
-Names are resolved as Spark resolves them. Tests that read no column are refused, with a hint where
-a name stands in the wrong quotes: a script quotes names as Spark does, in backticks; "region" is a
-text. In PostgreSQL and DuckDB it is a name, so ``"region" = 'EU'`` would quietly be FALSE on every
-row for whoever comes from there.
+Names are resolved as in Spark. Tests that read no column are rejected, with a hint if a name is in
+the wrong quotes: as in Spark, names are in backticks, and "region" is text. In PostgreSQL and
+DuckDB "region" is a name, so their users would not notice that ``"region" = 'EU'`` is always FALSE.
 """
 
 from __future__ import annotations
@@ -32,30 +31,99 @@ from ids.model import (
     backtick_hint,
     brief,
     children,
+    nodes,
     parse_timestamp,
     position_of,
     quoted,
     render,
 )
 from ids.predicates.functions import FUNCTIONS, compile_pattern
-from ids.predicates.vector import kind_of_value
+from ids.predicates.three_valued import kind_of_value
 
-# Deeper than the parser allows in one condition, shallow enough to walk recursively.
+# Deeper than the parser allows for one condition, shallow enough for recursion.
 _DEEPEST = 256
 _LARGEST = 1_000_000
-# From here on, OR of equalities becomes one IN: one pass over the rows instead of thousands.
+# From this number on, an OR of equalities becomes one IN: one pass over the rows, not thousands.
 _MANY_EQUALITIES = 8
 
 Typed = tuple[Expression, Kind | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """The columns of one table and the predicates registered on it.
+def bind(
+    expression: Expression, schema: Mapping[str, Kind | None], *, table: str = ""
+) -> Expression:
+    """Bind an expression of any kind, as COUNT takes it; it cannot use registered predicates.
 
-    The exact spelling comes first, then a spelling that differs only in case. Among equals a
-    registered predicate hides the column of its name, unless ``columns_first``. A column without
-    a kind holds nothing: it is NULL, and as such of any kind.
+    O(nodes). Raises UnknownNameError or ScriptError with the position, as the others do.
+    """
+    binder = _Binder(schema, {}, False, table)
+    binder.refuse_quoted_measure(expression)
+    return binder.bind_whole(expression)[0]
+
+
+def bind_measure(
+    expression: Expression, schema: Mapping[str, Kind | None], *, table: str = ""
+) -> Expression:
+    """Bind an expression that must be a number; it cannot use registered predicates."""
+    binder = _Binder(schema, {}, False, table)
+    bound, kind = binder.bind_whole(expression)
+    if kind is not None and kind is not Kind.NUMBER:
+        raise binder.wrong_kind(bound, kind, "an aggregate needs a number")
+    return bound
+
+
+def bind_predicate(
+    expression: Expression,
+    schema: Mapping[str, Kind | None],
+    registered: Mapping[str, Expression] = {},
+    *,
+    columns_first: bool = False,
+    table: str = "",
+) -> Expression:
+    """Bind an expression that must be a condition; registered conditions (bound) are inlined.
+
+    If a registered predicate and a column have the same name, the predicate wins, unless
+    ``columns_first``.
+    """
+    binder = _Binder(schema, registered, columns_first, table)
+    bound, kind = binder.bind_whole(expression, condition=True)
+    if kind is not None and kind is not Kind.BOOLEAN:
+        raise binder.wrong_kind(bound, kind, "a predicate must be a condition, such as x > 0")
+    return bound
+
+
+def other_spelling(
+    name: str, known: Iterable[str], at: Position | None, table: str = ""
+) -> str | None:
+    """Return the known name that differs only in case; raise an error if there are several."""
+    alike = [each for each in known if each.lower() == name.lower()]
+    if len(alike) > 1:
+        where = f" in {table}" if table else ""
+        hint = "write " + " or ".join(sorted(alike))
+        raise ScriptError(f"{name!r} is ambiguous{where}", at, hint)
+    return alike[0] if alike else None
+
+
+def refuse_constant_tests(expression: Expression, known: Iterable[str] = ()) -> None:
+    """Reject a comparison, IN, LIKE or IS NULL that reads no column; O(nodes).
+
+    It has the same result on every row, so it is probably a mistake. TRUE, FALSE and NULL alone are
+    allowed. ``known`` are the names that a quoted text could mean.
+    """
+    reads: dict[int, bool] = {}
+    for node in _upwards(expression):
+        below = any(reads[id(child)] for child in children(node))
+        reads[id(node)] = isinstance(node, Name | Column) or below
+        if isinstance(node, Comparison | In | Like | IsNull) and not reads[id(node)]:
+            raise _reads_no_column(node, known, "name a column, or write TRUE or FALSE")
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    """Binds trees to the columns of one table and the predicates registered on it.
+
+    An exact match of a name wins over one that differs in case. A column without a kind has only
+    NULLs, and may be used as any kind. Recursion takes two or three frames per level.
     """
 
     schema: Mapping[str, Kind | None]
@@ -63,15 +131,61 @@ class _Scope:
     columns_first: bool
     table: str
 
+    def bind_whole(self, expression: Expression, *, condition: bool = False) -> Typed:
+        """Bind an expression, after checks of the whole tree; return it with its kind."""
+        refuse_constant_tests(expression, self._names)
+        bound, kind = self._bind(expression, condition=condition)
+        depth, size = _extent(bound)
+        if depth > _DEEPEST or size > _LARGEST:
+            raise ScriptError(
+                "the condition is too large, with its registered predicates inlined",
+                position_of(expression),
+                "use fewer levels of registered predicates",
+            )
+        return bound, kind
+
+    def refuse_quoted_measure(self, measure: Expression) -> None:
+        """Reject ``COUNT("x")``, which would count every row; ``COUNT(1)`` does so on purpose."""
+        found = list(nodes(measure))
+        if any(isinstance(node, Literal) and node.double_quoted for node in found) and not any(
+            isinstance(node, Name | Column) for node in found
+        ):
+            raise _reads_no_column(measure, self._names, "name a column, or write COUNT(*)")
+
+    def wrong_kind(self, expression: Expression, kind: Kind, hint: str) -> KindError:
+        """Return the error for an expression of the wrong kind."""
+        return KindError(
+            f"{brief(expression)} is {kind.noun}",
+            position_of(expression),
+            _name_hint([expression], self._names) or hint,
+            _texts((expression, kind)),
+        )
+
     @property
-    def names(self) -> list[str]:
-        """Every name that has a meaning here."""
+    def _names(self) -> list[str]:
         return [*self.schema, *self.registered]
 
-    def resolve(self, name: Name, *, condition: bool = False) -> tuple[Expression, Kind | None]:
-        """What the name stands for, and its kind. O(1) when spelled exactly, else O(names).
+    def _bind(self, node: Expression, *, condition: bool = False) -> Typed:
+        match node:
+            case Name():
+                return self._resolve(node, condition=condition)
+            case Column(name):
+                if name not in self.schema:
+                    raise UnknownNameError("column", name, self.schema, node.at)
+                return node, self.schema[name]
+            case Literal(value):
+                return node, kind_of_value(value)
+            case Negative() | Arithmetic():
+                return self._arithmetic(node), Kind.NUMBER
+            case Call():
+                return self._call(node)
+            case _:
+                return self._condition(node), Kind.BOOLEAN
 
-        ``condition`` says that it stands where a condition is meant, so it may be a predicate.
+    def _resolve(self, name: Name, *, condition: bool = False) -> Typed:
+        """Return the expression of a name and its kind; O(1) for an exact match, else O(names).
+
+        ``condition`` selects the error for an unknown name: a condition is expected.
         """
         namespaces: list[Mapping[str, object]] = [self.registered, self.schema]
         if self.columns_first:
@@ -86,13 +200,13 @@ class _Scope:
         prefix = f"{self.table}."
         if self.table and name.name.lower().startswith(prefix.lower()):
             bare = Name(name.name[len(prefix) :], name.at)
-            return _Scope(self.schema, {}, True, "").resolve(bare)
+            return _Binder(self.schema, {}, True, "")._resolve(bare)
         if condition:
             raise self._unknown_predicate(name)
-        raise UnknownNameError("column", name.name, self.names, name.at)
+        raise UnknownNameError("column", name.name, self._names, name.at)
 
     def _unknown_predicate(self, name: Name) -> UnknownNameError:
-        """The error of a name that is no condition; only a script's table has a name."""
+        """Return the error for an unknown condition; in an engine, the table has no name."""
         conditions = [n for n, kind in self.schema.items() if kind in (Kind.BOOLEAN, None)]
         register = f"register({name.name!r}, …) first"
         if self.table:
@@ -100,57 +214,121 @@ class _Scope:
         known = [*conditions, *self.registered]
         return UnknownNameError("predicate", name.name, known, name.at, register)
 
-    def _found(self, name: Name, spelling: str, column: bool) -> tuple[Expression, Kind | None]:
+    def _found(self, name: Name, spelling: str, column: bool) -> Typed:
         if column and self.schema[spelling] is None:
             return Literal(None, name.at), None
         if column:
             return Column(spelling, name.at), self.schema[spelling]
         return self.registered[spelling], Kind.BOOLEAN
 
+    def _arithmetic(self, node: Negative | Arithmetic) -> Expression:
+        if isinstance(node, Arithmetic):
+            left = self._require(node.left, Kind.NUMBER, f"{node.op} needs numbers")
+            right = self._require(node.right, Kind.NUMBER, f"{node.op} needs numbers")
+            return Arithmetic(node.op, left, right)
+        operand = self._require(node.operand, Kind.NUMBER, "- needs a number")
+        if isinstance(operand, Literal) and isinstance(operand.value, int | float):
+            return Literal(-operand.value, operand.at)
+        return Negative(operand)
 
-def other_spelling(
-    name: str, known: Iterable[str], at: Position | None, table: str = ""
-) -> str | None:
-    """The known name that differs from this one only in case; two of them are refused."""
-    alike = [each for each in known if each.lower() == name.lower()]
-    if len(alike) > 1:
-        where = f" in {table}" if table else ""
-        hint = "write " + " or ".join(sorted(alike))
-        raise ScriptError(f"{name!r} is ambiguous{where}", at, hint)
-    return alike[0] if alike else None
+    def _call(self, node: Call) -> Typed:
+        if node.function == "COALESCE":
+            return self._coalesce(node)
+        takes, gives = FUNCTIONS[node.function]  # the parser has checked name and arguments
+        wanted = f"{node.function} takes {takes.noun}"
+        argument = self._require(node.arguments[0], takes, wanted)
+        return replace(node, arguments=(argument,)), gives
 
+    def _coalesce(self, node: Call) -> Typed:
+        first: Typed = (node.arguments[0], None)
+        arguments: list[Expression] = []
+        for argument, kind in map(self._bind, node.arguments):
+            if first[1] is None:
+                first = argument, kind
+            arguments.append(self._agree(first, (argument, kind), node.at)[1])
+        return replace(node, arguments=tuple(arguments)), first[1]
 
-def refuse_constant_tests(expression: Expression, known: Iterable[str] = ()) -> None:
-    """Refuse a comparison, IN, LIKE or IS NULL that reads no column; O(nodes).
+    def _condition(self, node: Expression) -> Expression:
+        match node:
+            case And(operands) | Or(operands):
+                word = "AND" if isinstance(node, And) else "OR"
+                bound = tuple([self._truth(each, word) for each in operands])
+                return And(bound) if isinstance(node, And) else _gather(Or(bound))
+            case Not(operand):
+                return Not(self._truth(operand, "NOT"))
+            case IsTrue(operand, truth):
+                return IsTrue(self._truth(operand, f"IS {str(truth).upper()}"), truth)
+            case IsNull(operand):
+                return IsNull(self._bind(operand)[0])
+            case Comparison(_, left, right):
+                left, right = self._agree(self._bind(left), self._bind(right), node.at)
+                return replace(node, left=left, right=right)
+            case In():
+                return self._in(node)
+            case Like(operand, pattern):
+                if compile_pattern(pattern) is None:
+                    fact = f"the pattern {pattern!r} escapes an ordinary character"
+                    raise ScriptError(fact, node.at, "escape only %, _ and the backslash")
+                text = self._require(operand, Kind.TEXT, "LIKE takes text")
+                return replace(node, operand=text)
+        raise AssertionError(node)
 
-    It is the same on every row, so it tells nothing about any of them. TRUE, FALSE and NULL alone
-    are allowed: nobody writes them by mistake. ``known`` are the names that a text may mean.
-    """
-    reads: dict[int, bool] = {}
-    for node in _upwards(expression):
-        below = any(reads[id(child)] for child in children(node))
-        reads[id(node)] = isinstance(node, Name | Column) or below
-        if isinstance(node, Comparison | In | Like | IsNull) and not reads[id(node)]:
-            raise _reads_no_column(node, known, "name a column, or write TRUE or FALSE")
+    def _in(self, node: In) -> Expression:
+        operand = self._bind(node.operand)
+        options: list[Literal] = []
+        for option in node.options:
+            typed = (option, kind_of_value(option.value))
+            agreed = self._agree(operand, typed, option.at or node.at)[1]
+            assert isinstance(agreed, Literal)
+            options.append(agreed)
+        return replace(node, operand=operand[0], options=tuple(options))
 
+    def _truth(self, node: Expression, word: str) -> Expression:
+        return self._require(node, Kind.BOOLEAN, f"{word} takes conditions, such as x > 0")
 
-def _refuse_quoted_measure(measure: Expression, known: Iterable[str] = ()) -> None:
-    """Refuse ``COUNT("x")``, which counts every row; ``COUNT(1)`` is written to do just that."""
-    nodes = list(_nodes(measure))
-    if any(isinstance(node, Literal) and node.double_quoted for node in nodes) and not any(
-        isinstance(node, Name | Column) for node in nodes
-    ):
-        raise _reads_no_column(measure, known, "name a column, or write COUNT(*)")
+    def _require(self, node: Expression, wanted: Kind, hint: str) -> Expression:
+        bound, kind = self._bind(node, condition=wanted is Kind.BOOLEAN)
+        if kind is not None and kind is not wanted:
+            raise self.wrong_kind(bound, kind, hint)
+        return bound
+
+    def _agree(
+        self, left: Typed, right: Typed, at: Position | None
+    ) -> tuple[Expression, Expression]:
+        """Return both sides if their kinds agree; text beside a timestamp is parsed as one."""
+        (a, kind_a), (b, kind_b) = left, right
+        if kind_a is None or kind_b is None or kind_a is kind_b:
+            return a, b
+        if kind_a is Kind.TIME and isinstance(b, Literal) and isinstance(b.value, str):
+            return a, self._instant(b, b.value, at)
+        if kind_b is Kind.TIME and isinstance(a, Literal) and isinstance(a.value, str):
+            return self._instant(a, a.value, at), b
+        raise KindError(
+            f"{brief(a)} is {kind_a.noun}, {brief(b)} is {kind_b.noun}",
+            at or position_of(a) or position_of(b),
+            _name_hint([a, b], self._names) or _way_out(a, kind_a, b, kind_b),
+            _texts(left, right),
+        )
+
+    def _instant(self, literal: Literal, text: str, at: Position | None) -> Literal:
+        instant = parse_timestamp(text)
+        if instant is None:
+            raise ScriptError(
+                f"{brief(literal)} is not a timestamp",
+                literal.at or at,
+                _name_hint([literal], self._names) or "write it as '2024-01-31 12:00:00'",
+            )
+        return Literal(instant, literal.at)
 
 
 def _name_hint(expressions: Iterable[Expression], known: Iterable[str]) -> str | None:
-    """The hint for a text that is meant as a name, if there is one among the expressions.
+    """Return the hint for a text that is probably a name, if the expressions contain one.
 
-    In double quotes it may be misspelt, or anything where no name is known yet.
+    A text in double quotes may be a misspelt name, or any name if none is known yet.
     """
     names = {name.lower(): name for name in known}
-    nodes = [node for expression in expressions for node in _nodes(expression)]
-    texts = [x for x in nodes if isinstance(x, Literal) and isinstance(x.value, str)]
+    every = [node for expression in expressions for node in nodes(expression)]
+    texts = [x for x in every if isinstance(x, Literal) and isinstance(x.value, str)]
     found = [names.get(str(text.value).lower()) for text in texts]
     for text in texts:
         if text.double_quoted:
@@ -164,72 +342,8 @@ def _reads_no_column(node: Expression, known: Iterable[str], hint: str) -> Scrip
     return ScriptError(f"{brief(node)} reads no column", position_of(node), hint)
 
 
-def _nodes(expression: Expression) -> Iterator[Expression]:
-    """Every node, from left to right."""
-    stack = [expression]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(reversed(children(node)))
-
-
-def _refusal(
-    expression: Expression, kind: Kind | None, hint: str, known: Iterable[str] = ()
-) -> ScriptError:
-    """The error for an expression of the wrong kind: what it is, where, what is needed.
-
-    ``known`` are the names that a text may stand for by mistake.
-    """
-    what = kind.noun if kind is not None else "NULL"
-    return KindError(
-        f"{brief(expression)} is {what}",
-        position_of(expression),
-        _name_hint([expression], known) or hint,
-        _texts((expression, kind)),
-    )
-
-
-def _agree(
-    left: Typed, right: Typed, at: Position | None, known: Iterable[str] = ()
-) -> tuple[Expression, Expression]:
-    """Both sides, of one kind; a text constant beside a timestamp becomes the instant it names.
-
-    ``known`` are the names that a text may stand for by mistake.
-    """
-    (a, kind_a), (b, kind_b) = left, right
-    if kind_a is None or kind_b is None or kind_a is kind_b:
-        return a, b
-    if kind_a is Kind.TIME and _is_text(b):
-        return a, _instant(b, at, known)
-    if kind_b is Kind.TIME and _is_text(a):
-        return _instant(a, at, known), b
-    raise KindError(
-        f"{brief(a)} is {kind_a.noun}, {brief(b)} is {kind_b.noun}",
-        at or position_of(a) or position_of(b),
-        _name_hint([a, b], known) or _way_out(a, kind_a, b, kind_b),
-        _texts(left, right),
-    )
-
-
 def _texts(*sides: Typed) -> list[str]:
     return [e.name for e, kind in sides if isinstance(e, Column) and kind is Kind.TEXT]
-
-
-def _is_text(expression: Expression) -> bool:
-    return isinstance(expression, Literal) and isinstance(expression.value, str)
-
-
-def _instant(expression: Expression, at: Position | None, known: Iterable[str]) -> Literal:
-    assert isinstance(expression, Literal)
-    assert isinstance(expression.value, str)
-    instant = parse_timestamp(expression.value)
-    if instant is None:
-        raise ScriptError(
-            f"{brief(expression)} is no timestamp",
-            expression.at or at,
-            _name_hint([expression], known) or "write it as '2024-01-31 12:00:00'",
-        )
-    return Literal(instant, expression.at)
 
 
 def _way_out(a: Expression, kind_a: Kind, b: Expression, kind_b: Kind) -> str:
@@ -251,65 +365,8 @@ def _reads_as_number(text: str) -> bool:
     return True
 
 
-def bind(
-    expression: Expression,
-    schema: Mapping[str, Kind | None],
-    registered: Mapping[str, Expression] = {},
-    *,
-    columns_first: bool = False,
-    table: str = "",
-) -> Expression:
-    """Every name resolved, every kind checked; registered conditions (bound) are written out.
-
-    O(nodes). Raises UnknownNameError or ScriptError with the position.
-    """
-    scope = _Scope(schema, registered, columns_first, table)
-    _refuse_quoted_measure(expression, scope.names)
-    return _typed(expression, scope)[0]
-
-
-def bind_predicate(
-    expression: Expression,
-    schema: Mapping[str, Kind | None],
-    registered: Mapping[str, Expression] = {},
-    *,
-    columns_first: bool = False,
-    table: str = "",
-) -> Expression:
-    """As ``bind``, and the whole is a condition."""
-    scope = _Scope(schema, registered, columns_first, table)
-    bound, kind = _typed(expression, scope, condition=True)
-    if kind not in (Kind.BOOLEAN, None):
-        raise _refusal(bound, kind, "a predicate must be a condition, such as x > 0", scope.names)
-    return bound
-
-
-def bind_measure(
-    expression: Expression, schema: Mapping[str, Kind | None], *, table: str = ""
-) -> Expression:
-    """As ``bind``, and the whole is a number; no registered predicate is one."""
-    scope = _Scope(schema, {}, False, table)
-    bound, kind = _typed(expression, scope)
-    if kind not in (Kind.NUMBER, None):
-        raise _refusal(bound, kind, "an aggregate needs a number", scope.names)
-    return bound
-
-
-def _typed(expression: Expression, scope: _Scope, *, condition: bool = False) -> Typed:
-    refuse_constant_tests(expression, scope.names)
-    bound, kind = _Binder(scope).bind(expression, condition=condition)
-    depth, size = _extent(bound)
-    if depth > _DEEPEST or size > _LARGEST:
-        raise ScriptError(
-            "a condition too deep to follow, with its registered predicates written out",
-            position_of(expression),
-            "say it with fewer levels",
-        )
-    return bound, kind
-
-
 def _extent(expression: Expression) -> tuple[int, int]:
-    """Depth and size of the tree; O(distinct nodes), since registered conditions are shared."""
+    """Return depth and size of a tree; O(distinct nodes), as registered conditions are shared."""
     known: dict[int, tuple[int, int]] = {}
     for node in _upwards(expression):
         extents = [known[id(child)] for child in children(node)]
@@ -319,7 +376,7 @@ def _extent(expression: Expression) -> tuple[int, int]:
 
 
 def _upwards(expression: Expression) -> Iterator[Expression]:
-    """Every distinct node, after its operands and from left to right."""
+    """Iterate over the distinct nodes, each after its operands, from left to right."""
     met: set[int] = set()
     stack = [expression]
     while stack:
@@ -333,109 +390,8 @@ def _upwards(expression: Expression) -> Iterator[Expression]:
             yield node
 
 
-@dataclass(frozen=True, slots=True)
-class _Binder:
-    """One walk down the tree; written so that a level costs two or three frames of recursion."""
-
-    scope: _Scope
-
-    def bind(self, node: Expression, *, condition: bool = False) -> Typed:
-        match node:
-            case Name():
-                return self.scope.resolve(node, condition=condition)
-            case Column(name):
-                if name not in self.scope.schema:
-                    raise UnknownNameError("column", name, self.scope.schema, node.at)
-                return node, self.scope.schema[name]
-            case Literal(value):
-                return node, kind_of_value(value)
-            case Negative() | Arithmetic():
-                return self._arithmetic(node), Kind.NUMBER
-            case Call():
-                return self._call(node)
-            case _:
-                return self._condition(node), Kind.BOOLEAN
-
-    def _arithmetic(self, node: Negative | Arithmetic) -> Expression:
-        if isinstance(node, Arithmetic):
-            left = self._require(node.left, Kind.NUMBER, f"{node.op} needs numbers")
-            right = self._require(node.right, Kind.NUMBER, f"{node.op} needs numbers")
-            return Arithmetic(node.op, left, right)
-        operand = self._require(node.operand, Kind.NUMBER, "- needs a number")
-        if isinstance(operand, Literal) and isinstance(operand.value, int | float):
-            return Literal(-operand.value, operand.at)
-        return Negative(operand)
-
-    def _call(self, node: Call) -> Typed:
-        if node.function == "COALESCE" and node.arguments:
-            return self._coalesce(node)
-        if node.function not in FUNCTIONS and node.function != "COALESCE":
-            raise UnknownNameError("function", node.function, [*FUNCTIONS, "COALESCE"], node.at)
-        if node.function == "COALESCE" or len(node.arguments) != 1:
-            raise ScriptError(
-                f"{node.function} of {len(node.arguments)} arguments", node.at, "it takes one"
-            )
-        takes, gives = FUNCTIONS[node.function]
-        wanted = f"{node.function} takes {takes.noun}"
-        argument = self._require(node.arguments[0], takes, wanted)
-        return replace(node, arguments=(argument,)), gives
-
-    def _coalesce(self, node: Call) -> Typed:
-        first: Typed = (node.arguments[0], None)
-        arguments: list[Expression] = []
-        for argument, kind in map(self.bind, node.arguments):
-            if first[1] is None:
-                first = argument, kind
-            arguments.append(_agree(first, (argument, kind), node.at, self.scope.names)[1])
-        return replace(node, arguments=tuple(arguments)), first[1]
-
-    def _condition(self, node: Expression) -> Expression:
-        match node:
-            case And(operands) | Or(operands):
-                word = "AND" if isinstance(node, And) else "OR"
-                bound = tuple([self._truth(each, word) for each in operands])
-                return And(bound) if isinstance(node, And) else _gather(Or(bound))
-            case Not(operand):
-                return Not(self._truth(operand, "NOT"))
-            case IsTrue(operand, truth):
-                return IsTrue(self._truth(operand, f"IS {str(truth).upper()}"), truth)
-            case IsNull(operand):
-                return IsNull(self.bind(operand)[0])
-            case Comparison(_, left, right):
-                left, right = _agree(self.bind(left), self.bind(right), node.at, self.scope.names)
-                return replace(node, left=left, right=right)
-            case In():
-                return self._in(node)
-            case Like(operand, pattern):
-                if compile_pattern(pattern) is None:
-                    fact = f"the pattern {pattern!r} escapes an ordinary character"
-                    raise ScriptError(fact, node.at, "only %, _ and the backslash need one")
-                text = self._require(operand, Kind.TEXT, "LIKE takes text")
-                return replace(node, operand=text)
-        raise AssertionError(node)
-
-    def _in(self, node: In) -> Expression:
-        operand = self.bind(node.operand)
-        options: list[Literal] = []
-        for option in node.options:
-            typed = (option, kind_of_value(option.value))
-            agreed = _agree(operand, typed, option.at or node.at, self.scope.names)[1]
-            assert isinstance(agreed, Literal)
-            options.append(agreed)
-        return replace(node, operand=operand[0], options=tuple(options))
-
-    def _truth(self, node: Expression, word: str) -> Expression:
-        return self._require(node, Kind.BOOLEAN, f"{word} takes conditions, such as x > 0")
-
-    def _require(self, node: Expression, wanted: Kind, hint: str) -> Expression:
-        bound, kind = self.bind(node, condition=wanted is Kind.BOOLEAN)
-        if kind not in (wanted, None):
-            raise _refusal(bound, kind, hint, self.scope.names)
-        return bound
-
-
 def _gather(node: Or) -> Expression:
-    """``x = a OR x = b OR …`` as ``x IN (a, b, …)``, which means the same, NULL included."""
+    """Rewrite ``x = a OR x = b OR …`` as ``x IN (a, b, …)``, which is equivalent, also for NULL."""
     if len(node.operands) < _MANY_EQUALITIES:
         return node
     options: dict[Expression, list[Literal]] = {}

@@ -41,9 +41,16 @@ from ids.model import (
     microseconds_of,
     nulls,
 )
-from ids.predicates.functions import kind_of
-from ids.predicates.three_valued import kleene, truth, vector
-from ids.predicates.vector import exact_number, from_kleene, objects, spread
+from ids.predicates.three_valued import (
+    exact_number,
+    from_kleene,
+    kind_of,
+    kleene,
+    objects,
+    spread,
+    truth,
+    vector,
+)
 
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 

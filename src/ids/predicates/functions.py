@@ -1,4 +1,7 @@
-"""Arithmetic, the scalar functions, letter case and LIKE on vectors, as Spark computes them."""
+"""Arithmetic, scalar functions, letter case and LIKE patterns, as Spark computes them.
+
+Everything here works on NumPy arrays and single words; ``three_valued`` adds NULL to it.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ids.model import Arithmetic, Call, Column, Expression, Kind, Literal, Negative
-from ids.predicates.vector import (
-    Array,
-    Kleene,
-    Mask,
-    Objects,
-    Vector,
-    both_valid,
-    kind_of_value,
-    objects,
-    take_text,
-    to_kleene,
-)
+from ids.model import Kind
 
-# Argument and result of each one-argument function; COALESCE takes and gives any one kind.
+Array = npt.NDArray[Any]
+Mask = npt.NDArray[np.bool_]
+
+# Kinds of the argument and of the result; COALESCE is not here, as it takes every kind.
 FUNCTIONS: Mapping[str, tuple[Kind, Kind]] = {
     "ABS": (Kind.NUMBER, Kind.NUMBER),
     "FLOOR": (Kind.NUMBER, Kind.NUMBER),
@@ -41,29 +36,10 @@ FUNCTIONS: Mapping[str, tuple[Kind, Kind]] = {
 }
 
 
-def kind_of(expression: Expression, schema: Mapping[str, Kind]) -> Kind | None:
-    """The kind of a bound expression; None for NULL. O(depth)."""
-    match expression:
-        case Column(name):
-            return schema[name]
-        case Literal(value):
-            return kind_of_value(value)
-        case Negative() | Arithmetic():
-            return Kind.NUMBER
-        case Call("COALESCE", arguments):
-            kinds = (kind_of(argument, schema) for argument in arguments)
-            return next((kind for kind in kinds if kind is not None), None)
-        case Call(function, _):
-            return FUNCTIONS[function][1]
-        case _:
-            return Kind.BOOLEAN
-
-
-# Letter case. Spark does not ask Java: it maps case by the ICU library it comes with, and Spark 4.2
-# has that of Unicode 17. Python has the tables of its own release (3.11: Unicode 14, 3.14: Unicode
-# 16), to which a letter of a later version is no letter. What came later stands here: the new pairs
-# of letters (first upper, first lower, how many in a row), and the characters by which Σ at the end
-# of a word becomes ς and not σ.
+# Letter case. Spark maps case with its own ICU library, which has Unicode 17 in Spark 4.2. Python
+# has the tables of its own release (Unicode 14 in 3.11, Unicode 16 in 3.14). These tables add later
+# characters: pairs of letters (first upper, first lower, how many in a row), and the characters
+# that decide whether a Σ is at the end of a word, where it becomes ς instead of σ.
 _PAIRS = [
     (0x1C89, 0x1C8A, 1),
     (0xA7CB, 0x0264, 1),
@@ -78,8 +54,8 @@ _PAIRS = [
 ]
 _LOWER = {big + n: small + n for big, small, many in _PAIRS for n in range(many)}
 _UPPER = {small: big for big, small in _LOWER.items()}
-# letters that have no other case, and what stands in or around a word without ending it: accents,
-# vowel signs, format controls
+# letters without another case, and characters that do not end a word: accents, vowel signs, format
+# controls
 _OTHER_LETTERS = "1DF25-1DF2A"
 _IGNORED = """
 897 ECE 1ACF-1ADD 1AE0-1AEB A7F1 10D4E 10D69-10D6D 10D6F 10EC5 10EFA-10EFF 11241 113BB-113C0 113CE
@@ -94,8 +70,8 @@ def _codes(ranges: str) -> list[int]:
     return [code for end in ends for code in range(int(end[0], 16), int(end[-1], 16) + 1)]
 
 
-# Old characters that Σ sees in the same way. U+0295 is no cased letter any more, and U+1171E ends a
-# word now; İ is a letter as before, but its lower case is of two characters.
+# Each character replaced by an old one that has the same effect on Σ. U+0295 is not a cased letter
+# any more, and U+1171E now ends a word; İ is still a letter, but has two characters in lower case.
 _SEEN = {
     **dict.fromkeys([*_LOWER, *_UPPER, *_codes(_OTHER_LETTERS), ord("İ")], "a"),
     **dict.fromkeys(_codes(_IGNORED), "."),
@@ -104,7 +80,7 @@ _SEEN = {
 
 
 def lower(text: str) -> str:
-    """The text in lower case."""
+    """Convert text to lower case."""
     if text.isascii():
         return text.lower()
     if "Σ" in text:
@@ -114,58 +90,23 @@ def lower(text: str) -> str:
 
 
 def upper(text: str) -> str:
-    """The text in upper case."""
+    """Convert text to upper case."""
     return text.upper() if text.isascii() else text.translate(_UPPER).upper()
 
 
-NOWHERE: Mask = np.zeros(1, np.bool_)
-
-_HOUR = 3_600_000_000
-_MINUTE = 60_000_000
-_DAY = 24 * _HOUR
-_WORDS: dict[str, Callable[[str], str]] = {
+# Functions from text to text.
+WORDS: Mapping[str, Callable[[str], str]] = {
     "LOWER": lower,
     "UPPER": upper,
     "TRIM": lambda word: word.strip(" "),
 }
+_HOUR = 3_600_000_000
+_MINUTE = 60_000_000
+_DAY = 24 * _HOUR
 
 
-class Overflow(Exception):
-    """Integers leave 64 bits on some row; whether that row needs them is for others to say."""
-
-
-def arithmetic(op: str, left: Vector, right: Vector) -> Vector:
-    """``left op right``: integers stay integers (but for ``/``), division by zero is NULL."""
-    return _within_bits(*computed(op, left, right))
-
-
-def _within_bits(value: Vector, wrapped: Mask) -> Vector:
-    if wrapped.any():
-        raise Overflow
-    return value
-
-
-def computed(op: str, left: Vector, right: Vector) -> tuple[Vector, Mask]:
-    """The same, and where the integers wrapped around."""
-    valid = both_valid(left.valid, right.valid)
-    a, b = left.values, right.values
-    if op == "/" or a.dtype != b.dtype:
-        a, b = a.astype(np.float64), b.astype(np.float64)
-    if op in "/%":
-        divides = b != 0
-        if not divides.all():
-            b = np.where(divides, b, np.ones(1, b.dtype))
-            valid = both_valid(valid, divides)
-    with np.errstate(all="ignore"):
-        values = _combine(op, a, b)
-    wrapped = NOWHERE
-    if values.dtype == np.int64 and op in "+-*":
-        wrapped = _wrapped(op, a, b, values)
-        wrapped = wrapped if valid is None else wrapped & valid
-    return Vector(Kind.NUMBER, values, valid), wrapped
-
-
-def _combine(op: str, a: Array, b: Array) -> Array:
+def combine(op: str, a: Array, b: Array) -> Array:
+    """Compute ``a op b``; integers wrap around."""
     match op:
         case "+":
             return a + b
@@ -179,13 +120,13 @@ def _combine(op: str, a: Array, b: Array) -> Array:
     return np.fmod(a, np.where(b == -1, -b, b)) if a.dtype == np.int64 else np.fmod(a, b)
 
 
-def _wrapped(op: str, a: Array, b: Array, result: Array) -> Mask:
-    """Where a 64-bit result wrapped around."""
+def wrapped_around(op: str, a: Array, b: Array, result: Array) -> Mask:
+    """Return where a 64-bit result wrapped around."""
     if op == "+":
         return ((a ^ result) & (b ^ result)) < 0
     if op == "-":
         return ((a ^ b) & (a ^ result)) < 0
-    if _reach(a) * _reach(b) < 2**63:
+    if _magnitude(a) * _magnitude(b) < 2**63:
         return np.zeros(1, np.bool_)
     divisor = np.where((a == 0) | (a == -1), 1, a)
     dividend = np.where((a == 0) | (a == -1), 0, result)
@@ -195,102 +136,19 @@ def _wrapped(op: str, a: Array, b: Array, result: Array) -> Mask:
     return wrapped
 
 
-def _reach(integers: Array) -> int:
+def _magnitude(integers: Array) -> int:
     return max(-int(integers.min()), int(integers.max())) if len(integers) else 0
 
 
-def negative(operand: Vector) -> Vector:
-    """``-x``."""
-    zero = Vector(Kind.NUMBER, np.zeros(1, operand.values.dtype))
-    if operand.values.dtype == np.int64:
-        return arithmetic("-", zero, operand)
-    return operand._replace(kind=Kind.NUMBER, values=-operand.values)
-
-
-def coalesce(operands: list[Vector]) -> Vector:
-    """The first that is not NULL; integers beside doubles become doubles."""
-    result = operands[0]
-    for other in operands[1:]:
-        if result.kind is None:
-            result = other
-        elif other.kind is None or result.valid is None:
-            result = _promote(result, other)
-        else:
-            result = _fill(result, result.valid, other)
-    return result
-
-
-def _promote(result: Vector, other: Vector) -> Vector:
-    """The type must not depend on whether a batch happens to hold a NULL."""
-    mixed = result.kind is Kind.NUMBER and other.kind is Kind.NUMBER
-    if mixed and result.values.dtype != other.values.dtype:
-        return result._replace(values=result.values.astype(np.float64))
-    return result
-
-
-def _fill(result: Vector, valid: Mask, other: Vector) -> Vector:
-    known = None if other.valid is None else valid | other.valid
-    if result.kind is not Kind.TEXT:
-        return Vector(result.kind, np.where(valid, result.values, other.values), known)
-    assert result.dictionary is not None
-    assert other.dictionary is not None
-    codes = np.where(valid, result.values, other.values + len(result.dictionary))
-    words: Objects = np.concatenate([result.dictionary, other.dictionary])
-    return Vector(Kind.TEXT, codes, known, words)
-
-
-def call(function: str, operand: Vector) -> Vector:
-    """A function of one argument; NULL of NULL. Text functions cost O(words), not rows."""
-    if operand.kind is None:
-        return operand
-    if operand.kind is Kind.TEXT:
-        return _of_text(function, operand)
-    if operand.kind is Kind.TIME:
-        return Vector(Kind.NUMBER, _of_time(function, operand.values), operand.valid)
-    return _of_number(function, operand)
-
-
-def _of_text(function: str, operand: Vector) -> Vector:
-    assert operand.dictionary is not None
-    if function == "LENGTH":
-        lengths = np.array([len(word) for word in operand.dictionary], np.int64)
-        return Vector(Kind.NUMBER, take_text(operand, lengths), operand.valid)
-    change = _WORDS[function]
-    return operand._replace(dictionary=objects([change(word) for word in operand.dictionary]))
-
-
-def _of_number(function: str, operand: Vector) -> Vector:
-    values = operand.values
-    if function == "SQRT":
-        with np.errstate(invalid="ignore"):
-            return operand._replace(values=np.sqrt(values.astype(np.float64)))
-    if function == "ABS":
-        return _within_bits(*absolute(operand))
-    if values.dtype == np.int64:
-        return operand
-    return operand._replace(
-        values=_whole(np.floor(values) if function == "FLOOR" else np.ceil(values))
-    )
-
-
-def absolute(operand: Vector) -> tuple[Vector, Mask]:
-    """ABS, and where the integers wrapped around."""
-    wrapped = NOWHERE
-    if operand.values.dtype == np.int64:
-        wrapped = operand.values == -(2**63)
-        wrapped = wrapped if operand.valid is None else wrapped & operand.valid
-    with np.errstate(over="ignore"):
-        return operand._replace(values=np.abs(operand.values)), wrapped
-
-
-def _whole(doubles: Array) -> Array:
-    """As Java casts a double to a long: NaN is 0, what is too large is the nearest long."""
+def to_integers(doubles: Array) -> Array:
+    """Cast doubles to integers like Java: NaN is 0, too large a double is the nearest integer."""
     low, high = doubles < -(2.0**63), doubles >= 2.0**63
     inside = np.where(low | high | np.isnan(doubles), 0.0, doubles).astype(np.int64)
     return np.where(high, 2**63 - 1, np.where(low, -(2**63), inside))
 
 
-def _of_time(function: str, instants: Array) -> Array:
+def time_part(function: str, instants: Array) -> Array:
+    """Compute HOUR, MINUTE, DAYOFWEEK, DAY, MONTH or YEAR of microseconds since 1970 UTC."""
     match function:
         case "HOUR":
             return (instants // _HOUR) % 24
@@ -311,11 +169,11 @@ def _of_time(function: str, instants: Array) -> Array:
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str] | None:
-    """A LIKE pattern as a regular expression to ``fullmatch`` with; None when it is no pattern.
+    """Convert a LIKE pattern to a regular expression for ``fullmatch``; None if it is invalid.
 
-    ``%`` is any text, ``_`` any one character; a backslash takes one of the three literally.
-    The first occurrence of a piece between two ``%`` is always as good as a later one, so each
-    piece is matched atomically: matching stays O(text * pattern), whatever the pattern.
+    ``%`` matches any text, ``_`` any one character; a backslash escapes these and itself. Each
+    piece between two ``%`` is matched atomically at its first occurrence, because a later one
+    cannot match more: so every match takes at most O(text * pattern).
     """
     pieces = [""]
     position = 0
@@ -335,14 +193,3 @@ def compile_pattern(pattern: str) -> re.Pattern[str] | None:
         return re.compile(pieces[0], re.DOTALL)
     middle = "".join(f"(?>.*?{piece})" for piece in pieces[1:-1] if piece)
     return re.compile(f"{pieces[0]}{middle}.*{pieces[-1]}", re.DOTALL)
-
-
-def like(operand: Vector, pattern: str) -> Kleene:
-    """``operand LIKE pattern``; each word is matched once."""
-    if operand.kind is not Kind.TEXT or operand.dictionary is None:
-        return np.zeros(1, np.int8)
-    matcher = compile_pattern(pattern)
-    assert matcher is not None, "binding has refused such a pattern"
-    matches = [matcher.fullmatch(word) is not None for word in operand.dictionary]
-    holds: Mask = take_text(operand, np.array(matches, np.bool_))
-    return to_kleene(holds, operand.valid)

@@ -1,13 +1,13 @@
-"""The normal form of a condition: one key for the ways in which it is usually written.
+"""Normal form: one key for the different ways to write the same condition.
 
-Negation is pushed down to the tests, AND and OR are flattened, sorted and freed of repeats,
-constants are folded, and what the tests of one AND or OR say about one subject (a column, or an
-expression) becomes one set of values, written as its intervals.
+Negation is pushed down to the tests; AND and OR are flattened, sorted and deduplicated; constants
+are folded; and the tests of one AND or OR on the same subject (a column or another expression) are
+combined into one set of values, written as its intervals.
 
-Three-valued logic is reduced to sets of rows. The rows where NOT p is TRUE are those where p is
-FALSE; p AND q is TRUE where both are and FALSE where one is; NULL is everywhere else. So a form
-describes the rows where a condition is TRUE, or FALSE, or all the rows where it is not, and below
-it only sets are intersected and united: whatever is NULL is in neither of the first two sets.
+Three-valued logic is reduced to sets of rows. NOT p is TRUE where p is FALSE; p AND q is TRUE where
+both are TRUE, and FALSE where one is FALSE. So a form describes the rows where a condition is TRUE,
+the rows where it is FALSE, or the complement of one of these, and combining conditions means only
+intersecting and uniting such sets.
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ from ids.model import (
     children,
     microseconds_of,
 )
-from ids.predicates.three_valued import vector
-from ids.predicates.vector import exact_number
+from ids.predicates.three_valued import exact_number, vector
 
 _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -58,18 +57,18 @@ _HOLDS: dict[str, Callable[[Any, Any], bool]] = {
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE_ROW = Table({}, 1)
 _LONGEST = 256
-# Levels of a condition down to which plain recursion, of up to five frames a level, is safe.
+# Depth of a condition up to which plain recursion, with at most five frames per level, is safe.
 _SHALLOW = 64
 _CONDITIONS = (And, Or, Not, IsTrue, IsNull, Comparison, In, Like)
 
-# The place just before a value or just after it: (value, 0) or (value, 1).
+# A point just before or just after a value: (value, 0) or (value, 1).
 Cut = Any
 
 
 class _Test(NamedTuple):
-    """The rows on which one subject lies in a set of values; with ``null``, also where it is NULL.
+    """The rows where a subject is in a set of values, or is NULL if ``null`` is set.
 
-    The lowest values are in the set if ``first``; at every cut, ascending, that changes.
+    ``first`` tells whether the lowest values are in the set; it changes at each ascending cut.
     """
 
     first: bool
@@ -78,14 +77,14 @@ class _Test(NamedTuple):
 
     @property
     def constant(self) -> bool | None:
-        """Whether it takes every row (True) or none (False)."""
+        """True if it selects every row, False if it selects none, else None."""
         return self.first if not self.cuts and self.first == self.null else None
 
 
 class _Form(NamedTuple):
-    """A set of rows: the intersection (AND) or union (OR) of tests by subject, and of other forms.
+    """A set of rows: the intersection (AND) or union (OR) of tests by subject and of nested forms.
 
-    AND of nothing is every row, OR of nothing is none. ``nested`` has each form by its text.
+    An empty AND is every row, an empty OR is no row. ``nested`` maps each form's text to the form.
     """
 
     join: str
@@ -98,11 +97,11 @@ class _Form(NamedTuple):
 
 
 def predicate_key(predicate: Expression) -> str:
-    """A text that names the rows on which a bound predicate is TRUE.
+    """Return a key for the rows on which a bound predicate is TRUE.
 
-    Predicates with equal keys hold on the same rows, always. Predicates with different keys may
-    hold on the same rows, too: absorption, distribution and what one column says of another are not
-    looked for. O(n log n) for n nodes and constants.
+    Predicates with equal keys always hold on the same rows. Predicates with different keys may be
+    equivalent, too: absorption, distribution and dependencies between columns are not considered.
+    O(n log n) for n nodes and constants.
 
     >>> from ids.model import Column, Comparison, In, Literal, Not
     >>> x = Column("x")
@@ -111,7 +110,7 @@ def predicate_key(predicate: Expression) -> str:
     True
     """
     forms, levels = _Forms(), _levels(predicate)
-    if len(levels) > _SHALLOW:  # from the lowest level up, so that no call goes deep
+    if len(levels) > _SHALLOW:  # from the lowest level up, to avoid deep recursion
         for node in (node for level in reversed(levels) for node in level):
             if isinstance(node, _CONDITIONS):
                 for truth, rest in product((True, False), repeat=2):
@@ -120,7 +119,7 @@ def predicate_key(predicate: Expression) -> str:
 
 
 def _levels(predicate: Expression) -> list[list[Expression]]:
-    """The nodes of a tree, level by level, each once however often it is used."""
+    """Return the distinct nodes of a tree, level by level."""
     levels, met = [[predicate]], {id(predicate)}
     while levels[-1]:
         below = [child for node in levels[-1] for child in children(node)]
@@ -133,14 +132,14 @@ def _levels(predicate: Expression) -> list[list[Expression]]:
 
 
 class _Forms:
-    """The forms of a condition and its parts, each made once."""
+    """The forms of a condition and of its parts, each computed once."""
 
     def __init__(self) -> None:
-        # by identity, with the node so that it stays alive
+        # by id of the node, which is stored as well so that it stays alive
         self._made: dict[tuple[int, bool, bool], tuple[Expression, _Form]] = {}
 
     def rows(self, node: Expression, truth: bool, rest: bool) -> _Form:
-        """The rows where a condition is TRUE, or FALSE; with ``rest``, all the other rows."""
+        """Return the rows where a condition is ``truth``, or with ``rest`` all other rows."""
         made = self._made.get((id(node), truth, rest))
         if made is not None:
             return made[1]
@@ -173,8 +172,8 @@ class _Forms:
         return form
 
     def _null(self, operand: Expression, rest: bool) -> _Form:
-        """The rows where an expression is NULL, or all the others."""
-        if isinstance(operand, _CONDITIONS):  # where it is neither TRUE nor FALSE
+        """Return the rows where an expression is NULL, or with ``rest`` all other rows."""
+        if isinstance(operand, _CONDITIONS):  # neither TRUE nor FALSE
             return _joined(not rest, [self.rows(operand, t, not rest) for t in (True, False)])
         operand = _folded(operand)
         if isinstance(operand, Literal):
@@ -209,7 +208,7 @@ class _Forms:
         return _test(self._spelled(left), _Test(first == truth, cuts, False), rest)
 
     def _null_safe(self, left: Expression, right: Expression, rest: bool) -> _Form:
-        """The rows where ``left <=> right``, which is never NULL, or all the others."""
+        """Return the rows where ``left <=> right``, or with ``rest`` all other rows."""
         if not isinstance(right, Literal):
             names = sorted((self._spelled(left), self._spelled(right)))
             return _truths(f"{names[0]} <=> {names[1]}", True, rest)
@@ -220,7 +219,7 @@ class _Forms:
     def _ordered(
         self, op: str, left: Expression, right: Expression, truth: bool, rest: bool
     ) -> _Form:
-        """A comparison of two expressions: a set of the signs -1, 0 and 1 of their difference."""
+        """Compare two expressions, as a test on the sign (-1, 0 or 1) of their difference."""
         names = self._spelled(left), self._spelled(right)
         if names[0] == names[1]:
             return _test(names[0], _Test(_HOLDS[op](0, 0) == truth, (), False), rest)
@@ -230,9 +229,9 @@ class _Forms:
         return _test(f"{names[0]} ? {names[1]}", _listed(signs), rest)
 
     def _spelled(self, expression: Expression) -> str:
-        """A text that only expressions of equal value share; ``a + b`` is ``b + a``. O(size).
+        """Return a text that only equal expressions share; a + b is equal to b + a. O(size).
 
-        1 and 1.0 stay apart here: beside an integer column they compute in different types.
+        1 and 1.0 have different texts: with an integer column they compute in different types.
         """
         match expression:
             case Column(name):
@@ -250,18 +249,18 @@ class _Forms:
                 return f"({sides[0]} {op} {sides[1]})"
             case Call(function, arguments):
                 return f"{function}({', '.join(map(self._spelled, arguments))})"
-            case _:  # where it is TRUE and where it is FALSE is all there is to a condition
+            case _:  # a condition is defined by where it is TRUE and where it is FALSE
                 true, false = (self.rows(expression, truth, False) for truth in (True, False))
                 return f"[{_text(true)}; {_text(false)}]"
 
 
 def _truths(subject: str, truth: bool, rest: bool) -> _Form:
-    """A test that is not looked into, by its text."""
+    """Return the form of a test that is known only by its text."""
     return _test(subject, _listed([not truth, truth]), rest)
 
 
 def _listed(accepted: Sequence[bool]) -> _Test:
-    """A set of the values 0, 1, …, by whether each is in it."""
+    """Return a set of the values 0, 1, …, given whether each is in the set."""
     changes = [k for k in range(1, len(accepted)) if accepted[k] != accepted[k - 1]]
     return _Test(accepted[0], tuple(changes), False)
 
@@ -278,7 +277,7 @@ def _constant(holds: bool) -> _Form:
 
 
 def _joined(every: bool, forms: Iterable[_Form]) -> _Form:
-    """The intersection (``every``) or the union of forms."""
+    """Return the intersection (``every``) or the union of forms."""
     join = "AND" if every else "OR"
     groups: dict[str, list[_Test]] = {}
     nested: dict[str, _Form] = {}
@@ -304,7 +303,7 @@ def _joined(every: bool, forms: Iterable[_Form]) -> _Form:
 
 
 def _combined(every: bool, tests: Sequence[_Test]) -> _Test:
-    """The intersection or the union of tests of one subject: a sweep over their cuts."""
+    """Return the intersection or the union of tests on one subject, by a sweep over their cuts."""
     changes: dict[Cut, int] = {}
     for test in tests:
         inside = test.first
@@ -324,12 +323,12 @@ def _combined(every: bool, tests: Sequence[_Test]) -> _Test:
 
 
 def _cuts(value: Value) -> tuple[Cut, Cut]:
-    """The cuts before and after a constant, in one spelling for equal ones; none is rounded."""
+    """Return the cuts before and after a constant; they are exact, and equal for 1 and 1.0."""
     if isinstance(value, datetime):
         value = microseconds_of(value)
     elif isinstance(value, int | float):
         value = exact_number(value)
-        if value != value:  # NaN is above the infinite
+        if value != value:  # NaN is greater than infinity
             return (math.inf, 1), (math.inf, 2)
         near = float(value)
         value = near + 0.0 if near == value else value  # 1 is 1.0, -0.0 is 0.0
@@ -337,7 +336,7 @@ def _cuts(value: Value) -> tuple[Cut, Cut]:
 
 
 def _text(form: _Form) -> str:
-    """A form as text, or 256 bits in place of a long one: a key is kept and compared, not read."""
+    """Return a form as text, or as a hash of 256 bits if the text would be long."""
     parts = sorted(
         [*(f"{subject} {tuple(test)}" for subject, test in form.tests.items()), *form.nested]
     )
@@ -350,7 +349,7 @@ def _text(form: _Form) -> str:
 
 
 def _folded(expression: Expression) -> Expression:
-    """An expression whose parts that read no column are constants."""
+    """Replace the parts that read no column by constants."""
     match expression:
         case Negative(operand):
             below: tuple[Expression, ...] = (_folded(operand),)
@@ -367,10 +366,10 @@ def _folded(expression: Expression) -> Expression:
 
 
 def _evaluated(expression: Expression) -> Expression:
-    """The constant that an expression of constants is worth."""
+    """Evaluate an expression of constants."""
     try:
         result = vector(expression, _ONE_ROW)
-    except DataError:  # integers that leave 64 bits: refused when a row is judged, not here
+    except DataError:  # integers that overflow: an error only when a row is evaluated
         return expression
     if result.kind is None or (result.valid is not None and not result.valid[0]):
         return Literal(None)

@@ -3,7 +3,7 @@
 The text means what the in-process engine means by the tree, in any session: integers that leave
 64 bits are refused with ANSI mode on or off, division by zero is NULL, and neither the session's
 time zone nor the way it reads string literals matters. Which rows need the integers is told in
-``ids.predicates.overflow``.
+``ids.predicates.three_valued``.
 """
 
 from __future__ import annotations

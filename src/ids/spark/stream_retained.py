@@ -217,7 +217,7 @@ class Reply(NamedTuple):
         if self.question.sample is None:
             return found
         return found._replace(
-            why=_SAMPLED,
+            reason=_SAMPLED,
             confidence=self.question.confidence,
             standard_error=row["standard_error"],
             sample_size=self.question.sample,

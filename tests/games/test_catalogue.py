@@ -91,11 +91,11 @@ def test_a_central_game_written_out_is_the_built_in_one() -> None:
 
 
 def test_a_name_is_given_once_whatever_its_case() -> None:
-    with pytest.raises(ScriptError, match="'AVG' is already known; choose another name"):
+    with pytest.raises(ScriptError, match="'AVG' already exists; choose another name"):
         register_game(MomentGame("avg", (Term(1, 1, (1,)),), central=False))
     register_game(USERS["SQUARED"][0])
     assert find("SQUARED").name == "SQUARED"
-    with pytest.raises(ScriptError, match="already known"):
+    with pytest.raises(ScriptError, match="already exists"):
         register_game(USERS["SQUARED"][0])
 
 

@@ -7,8 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ids.games.aggregates import average_slope, population_slope, sample_slope
-from ids.games.harmonic import harmonic, harmonic_squares
+from ids.games.game import (
+    average_slope,
+    harmonic,
+    harmonic_squares,
+    population_slope,
+    sample_slope,
+)
 from tests.oracles.shapley import lift_factor
 
 SLOPES = {"AVG": average_slope, "VAR_POP": population_slope, "VAR_SAMP": sample_slope}

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ids.exact import LIMB_BITS
-from ids.exact.parts import multiply, normalise, scale, subtract, to_pair
+from ids.exact.exact_sums import multiply, normalise, scale, subtract, to_pair
 
 HALF = 2 ** (LIMB_BITS - 1)
 raw = st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=20)

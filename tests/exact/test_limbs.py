@@ -27,7 +27,7 @@ def number(limbs: list) -> int:
 
 
 def limbs_of(whole: int) -> list[np.ndarray]:
-    """Any whole number, normalised."""
+    """Return an integer as normalised limbs."""
     raw: list[int] = []
     sign, rest = (-1 if whole < 0 else 1), abs(whole)
     while rest or not raw:

@@ -1,4 +1,4 @@
-"""Games a user adds, and those the catalogue refuses."""
+"""User-defined games, and definitions that are rejected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _as_it_was() -> Iterator[None]:
 
 
 def enumerated(worth: object, ys: list[float], members: list[int]) -> float:
-    """A predicate's attribution in any game, by the definition."""
+    """Compute a predicate's attribution in any game from the definition."""
     known = shapley.worth
     degree = dict(shapley._DEGREE)
     try:

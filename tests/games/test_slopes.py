@@ -1,4 +1,4 @@
-"""λ of the closed forms: small exact values, edges, and harmonic numbers."""
+"""The slopes λ of the closed forms: small exact values, edge cases, and harmonic numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ulps(found: float, exact: Fraction) -> float:
 
 
 def exact_sum(n: int, power: int) -> Fraction:
-    """Σ 1/k**power as one integer over 2**160: its error is far below an ulp."""
+    """Return Σ 1/k**power as one integer over 2**160: the error is far below an ulp."""
     return Fraction(sum((1 << 160) // k**power for k in range(1, n + 1)), 1 << 160)
 
 

@@ -21,7 +21,7 @@ from evaluation.baselines import loops
 from evaluation.bench import Bench, equality, filled, registered
 from evaluation.step import REGIONS, SUBJECTS, Findings, Row, in_turns
 from ids.kernels import cut
-from ids.kernels.compile import compiled
+from ids.kernels.compiler import compiled
 from ids.kernels.slide import accumulate, add_summary, slide
 from ids.model import Column, Comparison, Literal
 from ids.predicates import Refinement

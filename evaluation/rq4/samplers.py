@@ -19,7 +19,7 @@ from evaluation.rq4.window import Window
 from evaluation.step import Findings, Row, Subject, in_turns
 from ids import CountWindow, Engine, Sampling, TimeWindow
 from ids.kernels import likely_survivors, mix
-from ids.kernels.compile import compiled
+from ids.kernels.compiler import compiled
 from ids.kernels.priority_sample import mixed
 from ids.model import Table
 from ids.predicates import Measure

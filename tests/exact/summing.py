@@ -1,4 +1,4 @@
-"""Rows to exact sums, and a slow evaluation of the closed forms to hold them against."""
+"""Exact sums of rows, and a slow evaluation of the closed forms as a reference."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def fitted(values: Floats, degree: int = 2) -> Parts:
 
 
 def sums_of(values: Floats, parts: Parts) -> Sums:
-    """The sums of all values, each an array of one window."""
+    """Return the sums of all values, each as an array of one window."""
     first, second = split(values, parts)
     total = [np.array([part.sum()]) for part in first], [np.array([part.sum()]) for part in second]
     return Sums(np.array([len(values)]), *total)
 
 
 def stacked(many: list[Sums]) -> Sums:
-    """Many windows of the same parts, side by side."""
+    """Combine windows with the same parts into arrays."""
     return Sums(
         np.concatenate([each.count for each in many]),
         [np.concatenate(level) for level in zip(*(each.first for each in many), strict=True)],
@@ -37,7 +37,7 @@ def stacked(many: list[Sums]) -> Sums:
 
 
 def central(values: Floats, held: Bools) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-    """(mean, Σ (y - mean)², deviation_1, deviation_2) by rational numbers."""
+    """Return (mean, Σ (y - mean)², deviation_1, deviation_2), computed in rationals."""
     rows = [Fraction(float(v)) for v in values]
     count = max(len(rows), 1)
     mean = sum(rows, Fraction(0)) / count

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ids.exact import LIMB_BITS
-from ids.exact.parts import multiply, normalise, scale, subtract, to_pair
+from ids.exact.exact_sums import multiply, normalise, scale, subtract, to_pair
 
 HALF = 2 ** (LIMB_BITS - 1)
 raw = st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=20)
@@ -27,7 +27,7 @@ def number(limbs: list) -> int:
 
 
 def limbs_of(whole: int) -> list[np.ndarray]:
-    """Any whole number, normalised."""
+    """Return an integer as normalised limbs."""
     raw: list[int] = []
     sign, rest = (-1 if whole < 0 else 1), abs(whole)
     while rest or not raw:

@@ -15,7 +15,7 @@ doubles = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def joined(parts: list, exponent: int) -> Fraction:
-    """Σ part_k · 2**(exponent - 28·k)."""
+    """Return Σ part_k · 2**(exponent - 28·k)."""
     return sum(
         (
             Fraction(int(part[0])) * Fraction(2) ** (exponent - 28 * k)
@@ -61,7 +61,7 @@ def test_the_square_is_that_of_the_parts_even_where_bits_are_rounded(y: float, l
 def test_whole_numbers_of_64_bits_are_held_with_their_squares(y: int) -> None:
     parts = Parts.for_integers(64, 2)
     first, second = split_integer(np.array([y]), parts)
-    whole = y if y < 2**63 - 1 else 2**63  # the double nearest to it
+    whole = y if y < 2**63 - 1 else 2**63  # the nearest double
     assert joined(first, parts.exponent) == whole
     assert joined(second, 2 * parts.exponent) == whole**2
     assert all(abs(int(part[0])) <= 2**28 for part in first + second)

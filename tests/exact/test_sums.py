@@ -31,7 +31,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Floats]] = {
 
 
 def evaluate(values: Floats, held: Bools) -> dict[str, list[float | None]]:
-    """What ids.exact makes of one window: per game the aggregate, value, share and lift."""
+    """Evaluate one window with ids.exact: the aggregate, value, share and lift of each game."""
     parts = fitted(values)
     window = window_of(sums_of(values, parts), parts)
     item = item_of(window, sums_of(values[held], parts), parts)
@@ -45,7 +45,7 @@ def evaluate(values: Floats, held: Bools) -> dict[str, list[float | None]]:
 
 
 def ask(values: Floats, held: Bools, players: Bools | None = None) -> dict[str, list[float | None]]:
-    """The same by the engine in process, over the whole table."""
+    """Evaluate the whole table with the engine in process."""
     items = ", ".join(
         f"{g}(v) AS {g}, SHAPLEY_ATTRIBUTE({g}(v), p = 'x' WITH (SHARE, LIFT)) AS {g}_x"
         for g in GAMES
@@ -133,7 +133,7 @@ def test_rows_are_only_counted_where_nothing_is_summed() -> None:
 
 
 def test_a_window_of_many_rows_stays_within_its_words() -> None:
-    """2**26 rows of the largest parts there are: N²·Q fills the words most."""
+    """2**26 rows with the largest possible parts, for which N²·Q is largest."""
     rows, largest = 2**26, float(np.nextafter(1.0, 0.0))
     parts = Parts(0, 8, 16)
     one = sums_of(np.array([largest]), parts)

@@ -1,4 +1,4 @@
-"""Small windows for the estimates: exact moments, exact attributions, and samples of them."""
+"""Small windows for tests of the estimates: exact moments, exact attributions, and samples."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEGREE = 4
 
 
 class Window(NamedTuple):
-    """Rows of a window: value (None where it is NULL) and whether the predicate holds."""
+    """The rows of a window: value (None: NULL) and whether the predicate holds."""
 
     value: list[float | None]
     holds: list[bool]
@@ -31,7 +31,7 @@ class Window(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What ``estimate`` takes besides the game and the moments."""
+    """The arguments of ``estimate`` besides the game and the moments."""
 
     parts: Parts
     drawn: Drawn
@@ -39,7 +39,7 @@ class Given(NamedTuple):
 
 
 def moments_of(window: Window) -> Moments:
-    """From exact rationals."""
+    """Compute the moments from exact rationals."""
     ys = [Fraction(y) for y in window.player_values]
     mean = sum(ys, Fraction(0)) / max(len(ys), 1)
     central = [float(sum(((y - mean) ** d for y in ys), Fraction(0))) for d in range(DEGREE + 1)]
@@ -48,7 +48,7 @@ def moments_of(window: Window) -> Moments:
 
 
 def truth(game: Game, window: Window) -> Attributed:
-    """The exact attribution, as ``ids.games`` has it."""
+    """Compute the exact attribution with ``ids.games.attribute``."""
     moments = moments_of(window)
     own = [
         Fraction(y)
@@ -76,10 +76,10 @@ def given(
     whole: Sequence[int] = (),
     population: int = 0,
 ) -> Given:
-    """Many samples of one window, each as a window of its own.
+    """Return many samples of one window, each as a separate window.
 
     samples     for each sample, for each part, the rows drawn
-    strata      the rows of each part (those taken whole left out)
+    strata      the rows of each part (without the rows in ``whole``)
     population  added to every part's population: a planted mistake
     """
     value = np.array([np.nan if y is None else y for y in window.value])

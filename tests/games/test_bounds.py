@@ -1,4 +1,4 @@
-"""Bounds and edges: the kernel against the textbook, and what must be certain."""
+"""Error bounds: the kernel against the textbook, and cases with a certain answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ values = st.one_of(st.none(), st.integers(-40, 40).map(lambda n: n / 4), st.just
 
 @st.composite
 def sampled(draw: st.DrawFn) -> tuple[Window, Given, bool]:
-    """A window, divided into rows taken whole and strata, each with some rows drawn."""
+    """Draw a window with some rows known exactly, and the others in strata with rows drawn."""
     size = draw(st.integers(1, 60))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     pool = draw(st.lists(values, min_size=1, max_size=6))
@@ -63,7 +63,7 @@ def test_an_estimate_is_that_of_the_textbook(
 
 
 def one(r: int, population: int, **options: Any) -> Estimates:
-    """COUNT of a predicate that held on half of r rows drawn."""
+    """Estimate COUNT for a predicate that holds on half of r rows drawn."""
     moments = Moments.of(population, 0.0, 0.0, [population])
     parts = Parts(np.zeros(1, np.int64), np.array([population]), np.zeros(1), np.zeros(1))
     drawn = Drawn(np.array([0, r]), np.full(r, np.nan), np.arange(r) % 2 == 0)
@@ -107,7 +107,7 @@ def test_the_range_of_a_polynomial_is_found(
     slack = 1e-12 * (1.0 + float(np.abs(taken).max()))
     assert low <= min(0.0, taken.min()) + slack
     assert high >= max(0.0, taken.max()) - slack
-    # between two points of the grid it cannot rise by much
+    # between two points of the grid the polynomial rises by at most ``step``
     steepest = float(np.abs(np.polynomial.polynomial.polyval(
         np.array([10.0]), np.abs(np.polynomial.polynomial.polyder(coefficient)))[0]))  # fmt: skip
     step = width / 20_000 * steepest
@@ -165,7 +165,7 @@ def test_a_control_variate_is_left_out_where_there_are_strata_or_no_values() -> 
     halves = [range(10), range(10, 20)]
     divided = samples_of(window, [[list(range(6)), list(range(10, 16))]], halves)
     whole = samples_of(window, [[list(range(12))]], [range(20)])
-    single = samples_of(window, [[list(range(6))]], halves[:1])  # the other stratum left out
+    single = samples_of(window, [[list(range(6))]], halves[:1])  # without the other stratum
     for name, rows in (("AVG", divided), ("AVG", single), ("COUNT", whole)):
         both = [
             estimate(GAMES[name], moments_of(window), *rows, confidence=0.9, control_variate=c)

@@ -1,4 +1,4 @@
-"""Games a user adds, and those the catalogue refuses."""
+"""User-defined games, and definitions that are rejected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _as_it_was() -> Iterator[None]:
 
 
 def enumerated(worth: object, ys: list[float], members: list[int]) -> float:
-    """A predicate's attribution in any game, by the definition."""
+    """Compute a predicate's attribution in any game from the definition."""
     known = shapley.worth
     degree = dict(shapley._DEGREE)
     try:
@@ -91,11 +91,11 @@ def test_a_central_game_written_out_is_the_built_in_one() -> None:
 
 
 def test_a_name_is_given_once_whatever_its_case() -> None:
-    with pytest.raises(ScriptError, match="'AVG' is already known; choose another name"):
+    with pytest.raises(ScriptError, match="'AVG' already exists; choose another name"):
         register_game(MomentGame("avg", (Term(1, 1, (1,)),), central=False))
     register_game(USERS["SQUARED"][0])
     assert find("SQUARED").name == "SQUARED"
-    with pytest.raises(ScriptError, match="already known"):
+    with pytest.raises(ScriptError, match="already exists"):
         register_game(USERS["SQUARED"][0])
 
 

@@ -1,4 +1,4 @@
-"""Every game against the definition: all coalitions enumerated, in exact rationals."""
+"""Every game against the definition: all coalitions are enumerated, in exact rationals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ values = st.lists(st.integers(-20, 20).map(lambda n: n / 4), min_size=0, max_siz
 
 
 def central(ys: list[float], members: list[int], degree: int) -> tuple[Moments, Any, Any, Any]:
-    """Moments and deviations, from exact rationals."""
+    """Compute moments and deviations from exact rationals."""
     exact = [Fraction(y) for y in ys]
     n, m = len(ys), len(members)
     mean = sum(exact, Fraction(0)) / n if n else Fraction(0)

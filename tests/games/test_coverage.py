@@ -1,4 +1,4 @@
-"""A bound holds at least as often as it says, on populations made to break it."""
+"""Error bounds hold at least as often as the confidence says, on difficult populations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZE = 400
 
 
 def heavy(seed: int) -> Window:
-    """Pareto values of either sign, and a predicate that prefers the large."""
+    """Return Pareto values of both signs, and a predicate that prefers large values."""
     rng = np.random.default_rng(seed)
     ys = (rng.pareto(1.1, SIZE) + 0.1) * np.where(rng.random(SIZE) < 0.3, -1.0, 1.0)
     ys[0] = 40.0 * float(np.abs(ys).max())
@@ -37,7 +37,7 @@ def exact(game: Game) -> float:
 
 @cache
 def draws(r: int, extremes: int, replacement: bool) -> npt.NDArray[np.int64]:
-    """``r`` rows for each trial; every game and every bound is tried on the same ones."""
+    """Draw ``r`` rows per trial; every game and every bound is tried on the same rows."""
     rng = np.random.default_rng(7)
     rest = np.argsort(VALUE)[extremes : SIZE - extremes]
     if replacement:
@@ -48,7 +48,7 @@ def draws(r: int, extremes: int, replacement: bool) -> npt.NDArray[np.int64]:
 def trials(
     game: Game, r: int, extremes: int = 0, *, own_range: bool = False, **options: Any
 ) -> Estimates:
-    """Many estimates, each from a sample of its own; ``own_range`` is a mistake on purpose."""
+    """Return many estimates, each from a separate sample; ``own_range`` is a deliberate mistake."""
     order = np.argsort(VALUE)
     whole = np.concatenate([order[:extremes], order[SIZE - extremes :]])
     rest = order[extremes : SIZE - extremes]
@@ -95,7 +95,7 @@ def test_a_range_seen_in_the_sample_is_no_bound(name: str) -> None:
 def test_the_mean_of_many_estimates_is_the_attribution(name: str, control: bool) -> None:
     found = trials(GAMES[name], 60, 10, confidence=0.95, control_variate=control)
     apart = float(np.mean(found.value)) - exact(GAMES[name])
-    # five standard errors of the mean: by chance once in two million
+    # five standard errors of the mean: exceeded by chance once in two million runs
     assert abs(apart) <= 5 * float(np.std(found.value)) / np.sqrt(TRIALS)
 
 

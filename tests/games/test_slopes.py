@@ -1,4 +1,4 @@
-"""λ of the closed forms: small exact values, edges, and harmonic numbers."""
+"""The slopes λ of the closed forms: small exact values, edge cases, and harmonic numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ids.games.aggregates import average_slope, population_slope, sample_slope
-from ids.games.harmonic import harmonic, harmonic_squares
+from ids.games.game import (
+    average_slope,
+    harmonic,
+    harmonic_squares,
+    population_slope,
+    sample_slope,
+)
 from tests.oracles.shapley import lift_factor
 
 SLOPES = {"AVG": average_slope, "VAR_POP": population_slope, "VAR_SAMP": sample_slope}
@@ -24,7 +29,7 @@ def ulps(found: float, exact: Fraction) -> float:
 
 
 def exact_sum(n: int, power: int) -> Fraction:
-    """Σ 1/k**power as one integer over 2**160: its error is far below an ulp."""
+    """Return Σ 1/k**power as one integer over 2**160: the error is far below an ulp."""
     return Fraction(sum((1 << 160) // k**power for k in range(1, n + 1)), 1 << 160)
 
 

@@ -1,4 +1,4 @@
-"""No bias: over all the samples there are, the mean of the estimates is the attribution itself."""
+"""Estimates are unbiased: their mean over all possible samples is the exact attribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.oracles import shapley
 from tests.oracles.moments import repeated
 
 NULL = None
-# NULLs, ties, a far value, and members of both kinds
+# NULLs, ties, an outlier, members and non-members
 ROWS = Window([1.0, NULL, -2.5, 40.0, 1.0, 3.0, NULL, 7.25], [True, True, False, True] * 2)
 NARROW = Window([5.0, 6.5, 6.0, 9.0, 5.5, 7.0, 8.0], [False, True, True, False, True, False, True])
 
@@ -25,7 +25,7 @@ def of_size(window: Window, size: int) -> Window:
 
 
 def means(game: Game, window: Window, samples: Given, **options: Any) -> list[float]:
-    """Each field's mean over the samples."""
+    """Return each field's mean over the samples."""
     moments = repeated(moments_of(window), len(samples.whole.starts) - 1)
     found = estimate(game, moments, *samples, confidence=0.9, **options)
     return [float(np.mean(field)) for field in found]
@@ -38,7 +38,7 @@ def agrees(game: Game, window: Window, samples: Given, **options: Any) -> bool:
 
 
 def halves(rows: Sequence[int], r: int) -> Iterator[tuple[int, ...]]:
-    """Every sample, and of every sample every first half: order within a half does not matter."""
+    """Yield every sample with every choice of its first half; order within a half is ignored."""
     for chosen in combinations(rows, r):
         for first in combinations(chosen, r // 2):
             yield (*first, *(i for i in chosen if i not in first))
@@ -127,7 +127,7 @@ def test_a_population_off_by_one_is_seen(name: str) -> None:
 
 
 def test_a_control_variate_on_rows_in_the_order_of_their_values_is_seen() -> None:
-    # the halves of a sample must be halves by chance
+    # the halves of a sample must be random
     samples = [[sorted(drawn, key=lambda i: NARROW.value[i] or 0.0)] for drawn in
                combinations(range(7), 4)]  # fmt: skip
     found = given(NARROW, samples, [range(7)])

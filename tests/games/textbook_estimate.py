@@ -1,4 +1,4 @@
-"""The estimate of one window and its bound, slow and from the textbook; knows no kernel.
+"""The estimate of one window and its error bound from the textbook: slow, and without kernels.
 
 Bounds: Hoeffding 1963, Serfling 1974, Maurer & Pontil 2009, Bardenet & Maillard 2015.
 """
@@ -39,7 +39,7 @@ def _rho(r: int, population: int, replacement: bool) -> float:
 
 
 def rows_part(game: Game, moments: Moments) -> Polynomial:
-    """h as a polynomial in z = y - mean."""
+    """Return h as a polynomial in z = y - mean."""
     n = float(moments.players)
     if n == 0:
         return Polynomial([0.0])
@@ -67,20 +67,20 @@ def _half_width(g: Any, low: float, high: float, population: int, delta: float, 
     bound, replacement = how
     r, spread = len(g), high - low
     found = hoeffding(spread, r, population, delta, replacement)
-    # decided without a look at the rows: would Bernstein's be tighter if they were all alike?
+    # chosen without looking at the values: is Bernstein tighter if all rows are equal?
     if bound == "bernstein" and r > 1:
         at_best = bernstein(0.0, spread, r, population, delta, replacement)
         if at_best < found:
             s = float(np.std(g, ddof=1))
             found = bernstein(s, spread, r, population, delta, replacement)
     mean = float(np.mean(g))
-    # the rest of the population lies at one end, or at the other
+    # in the worst case the rest of the population is at one end of the range
     unseen = 1.0 if replacement else (population - r) / population
     return min(found, unseen * max(high - mean, mean - low))
 
 
 def estimate(game: Game, moments: Moments, given: Any, delta: float, how: Any) -> tuple[float, ...]:
-    """Value, error and standard error of a single window."""
+    """Return value, error and standard error of a single window."""
     parts, drawn, whole = given
     h, mean = rows_part(game, moments), float(moments.mean)
     if game.degree == 0:

@@ -1,4 +1,4 @@
-"""Sums of powers about a centre."""
+"""Power sums about a centre."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from ids.kernels import closed_form as central
 
 
 def test_a_power_of_a_sum_is_expanded_by_pascals_triangle() -> None:
-    # centres are so near the mean that a wrong number in the middle would hardly ever show
+    # centres are so close to the mean that a wrong binomial would rarely be noticed
     table = central._BINOMIAL.tolist()
     assert table == [[comb(n, k) for k in range(len(table))] for n in range(len(table))]

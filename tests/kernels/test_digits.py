@@ -1,4 +1,4 @@
-"""Values to digits: nothing of a value is lost that the digits have room for."""
+"""Splitting values into digits loses no bit that fits into the digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples drawn while a window slides are those of the window sorted anew, sweep or no sweep."""
+"""Samples drawn from a sliding window are those found by sorting each window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Integers = npt.NDArray[np.int64]
 def sorted_anew(
     keys: Keys, first: int, stop: int, size: int, k: int
 ) -> tuple[list[int], list[int], int, int]:
-    """(sample, rows taken whole, row of the low end, of the high end)."""
+    """Return (sample, extremes, row of the low end, row of the high end)."""
     rows = np.arange(first, stop)
     players = rows[keys.rank[rows] >= 0] if len(keys.rank) else rows[:0]
     ranked = players[np.argsort(keys.rank[players])]

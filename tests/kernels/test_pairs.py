@@ -14,7 +14,7 @@ from ids.kernels import wide_numbers as pairs
 Pair = tuple[float, float]
 
 EXPONENTS = st.integers(-60, 60)
-# as a window's sums are: far from where doubles run out of exponents
+# like the sums of a window: far from overflow and underflow
 mantissas = st.one_of(st.just(0.0), st.floats(0.5, 1.0), st.floats(-1.0, -0.5))
 doubles = st.builds(np.ldexp, mantissas, EXPONENTS).map(float)
 

@@ -1,4 +1,4 @@
-"""Samplers' kernels against the slow and obvious: count all newer rows, sort everything."""
+"""The sampling kernels against slow references: count all newer rows, sort everything."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ priorities = st.one_of(
 
 
 def finalised(z: int) -> int:
-    """SplitMix64's finaliser in whole numbers."""
+    """Apply SplitMix64's finaliser, in Python integers."""
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & WORD
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB & WORD
     return z ^ (z >> 31)

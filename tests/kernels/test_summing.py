@@ -47,12 +47,12 @@ def centre_of(scale: Scale) -> npt.NDArray[np.int64]:
 
 
 def whole(digits: npt.NDArray[np.int64]) -> int:
-    """A row's digits as one integer in grid units."""
+    """Return a row's digits as one integer in grid units."""
     return sum(int(q) << (DIGIT_BITS * (len(digits) - 1 - j)) for j, q in enumerate(digits))
 
 
 def recounted(rows: Sequence[npt.NDArray[np.int64]], scale: Scale) -> tuple[int, list[int]]:
-    """m, Σ q, Σ q², Σ (q - centre)³ … of these rows."""
+    """Return m, Σ q, Σ q², Σ (q - centre)³ … of these rows."""
     if not scale.digits:
         return len(rows), []
     numbers = [whole(row) for row in rows]
@@ -198,7 +198,7 @@ def test_every_emit_of_a_replay_is_a_recount_of_its_rows(
 
 
 def check_centring(taken: npt.NDArray[np.int64], scale: Scale) -> None:
-    """Means, central moments and deviations of exact sums, against rationals."""
+    """Compare means, central moments and deviations of exact sums with rationals."""
     emits = empty_emits(scale, len(taken) - 1, taken.shape[2])
     centre_block(taken, centre_of(scale), scale.layout, emits)
     unit = Fraction(1, 2 ** (DIGIT_BITS * scale.digits))
@@ -228,7 +228,7 @@ def check_centring(taken: npt.NDArray[np.int64], scale: Scale) -> None:
 
 
 def moments(count: int, sums: list[int], scale: Scale, unit: Fraction) -> list[Fraction]:
-    """Raw power sums in units of 2**exponent; the higher ones are kept about the centre."""
+    """Return raw power sums in units of 2**exponent; powers from 3 are stored about the centre."""
     raw = [Fraction(count), *(s * unit ** (d + 1) for d, s in enumerate(sums[:2]))]
     if scale.degree > 2:
         middle = whole(centre_of(scale)) * unit
@@ -239,7 +239,7 @@ def moments(count: int, sums: list[int], scale: Scale, unit: Fraction) -> list[F
 
 
 def about(raw: list[Fraction], point: Fraction) -> list[Fraction]:
-    """Power sums about another point."""
+    """Return power sums about another point."""
     return [
         sum((comb(d, i) * (-point) ** (d - i) * raw[i] for i in range(d + 1)), Fraction(0))
         for d in range(len(raw))
@@ -247,7 +247,7 @@ def about(raw: list[Fraction], point: Fraction) -> list[Fraction]:
 
 
 def lost(players: int, d: int, scale: Scale) -> Fraction:
-    """What pairs lose of sums of values below 1; squares are centred in integers first."""
+    """Bound the rounding error of pairs for values below 1; squares are centred in integers."""
     exact = d == 2 and scale.degree == 2
     return Fraction(0) if exact else Fraction(players, 2**50)
 

@@ -1,4 +1,4 @@
-"""Wide integers against Python's."""
+"""Wide integers against Python integers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ words = st.integers(-(2**63), 2**63 - 1)
 
 @cache
 def kernel(name: str) -> Callable[..., Any]:
-    """An intrinsic can only be called by compiled code."""
+    """Compile a function that calls an intrinsic, which only compiled code can do."""
     bodies = {
         "mul_add": lambda low, high, x, y: mul_add(low, high, x, y),
         "fma": lambda x, y, z: fma(x, y, z),

@@ -1,4 +1,4 @@
-"""Exact sums of any engine, and the closed forms on them: numbers in NumPy, text for Spark SQL."""
+"""Exact sums and the closed forms over them, as numbers in NumPy or as Spark SQL text."""
 
 from ids.exact.bigints import (
     Powers,
@@ -9,8 +9,20 @@ from ids.exact.bigints import (
     sum_powers,
     unit_of,
 )
-from ids.exact.exact_sums import Item, Sums, Window, attribution, item_of, window_of, worth
-from ids.exact.parts import FEW_LEVELS, LIMB_BITS, Parts, split, split_integer
+from ids.exact.exact_sums import (
+    FEW_LEVELS,
+    LIMB_BITS,
+    Item,
+    Parts,
+    Sums,
+    Window,
+    attribution,
+    item_of,
+    split,
+    split_integer,
+    window_of,
+    worth,
+)
 from ids.exact.sql_operands import Program, Symbol
 
 __all__ = [

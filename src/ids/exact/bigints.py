@@ -1,8 +1,8 @@
-"""The closed forms on Python integers, for values too far apart in magnitude for fixed limbs.
+"""The closed forms over Python integers, for values whose magnitudes differ too much for limbs.
 
-A window that holds 1e300 beside 1e-300 has sums of two thousand bits. Here they are Python
-integers in NumPy object arrays: slow, and as exact as the limbs of
-``ids.exact.exact_sums``, whose steps these are. Sums of powers up to any degree are taken.
+The sums of a window with both 1e300 and 1e-300 have two thousand bits. Here they are Python
+integers in NumPy object arrays: slow, but as exact as the limbs of ``ids.exact.exact_sums``, and
+computed by the same steps. Power sums of any degree are supported.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ids.exact.exact_sums import deviation_of, mean_of
-from ids.exact.parts import LIMB_BITS, Limbs
+from ids.exact.exact_sums import LIMB_BITS, Limbs, deviation_of, mean_of
 from ids.games import Attributed, Game, Moments, attribute
 
 Floats = npt.NDArray[np.float64]
 Objects = npt.NDArray[np.object_]
 
 _MANTISSA = 53
-# Exponents of a sum that leave the steps of a closed form inside the doubles: products are taken
-# apart into halves, and what they miss is 2**-106 of them.
+# The exponents of a sum for which no step of a closed form overflows or underflows: products are
+# split into halves, and their rounding errors are 2**-106 of them.
 _LOWEST, _HIGHEST = -900, 990
-_NOTHING = -(2**32)  # below the exponent of any sum that is not 0
+_NOTHING = -(2**32)  # less than the exponent of any non-zero sum
 
 
 class Powers(NamedTuple):
-    """Exact sums of some rows at each of e windows.
+    """Exact power sums over rows in each of e windows.
 
-    rows   int64[e]             how many rows
+    rows   int64[e]             the number of rows
     sums   D times object[e]    Σ y**d / 2**(d·unit) for d = 1 … D, Python integers
-    unit   every value is a whole multiple of 2**unit
+    unit   every value is an integer multiple of 2**unit
     """
 
     rows: npt.NDArray[np.int64]
@@ -42,12 +41,12 @@ class Powers(NamedTuple):
 
 
 def unit_of(values: Floats) -> int:
-    """The exponent of a power of two that every value is a whole multiple of."""
+    """Return a ``unit`` such that every value is an integer multiple of 2**unit."""
     return int(np.frexp(values[values != 0])[1].min(initial=0)) - _MANTISSA
 
 
 def integers(values: Floats, unit: int) -> Objects:
-    """Each value divided by 2**unit (``unit_of``), as a Python integer."""
+    """Divide each value by 2**unit (``unit_of``) and return Python integers."""
     fraction, exponent = np.frexp(values)
     whole = (fraction * 2.0**_MANTISSA).astype(np.int64).astype(object)
     shifted: Objects = whole << np.maximum(exponent - _MANTISSA - unit, 0).astype(object)
@@ -55,14 +54,14 @@ def integers(values: Floats, unit: int) -> Objects:
 
 
 def sum_powers(values: Floats, unit: int, degree: int) -> Powers:
-    """The sums of one window's values."""
+    """Compute the power sums of one window's values."""
     whole = integers(values, unit)
     sums = [np.array([(whole**d).sum()], object) for d in range(1, degree + 1)]
     return Powers(np.array([len(values)]), sums, unit)
 
 
 def from_limbs(limbs: Limbs) -> Objects:
-    """Limbs, most significant first, as Python integers in units of the last one."""
+    """Convert limbs, most significant first, to Python integers in units of the last limb."""
     whole = np.zeros_like(limbs[0], dtype=object)
     for limb in limbs:
         whole = (whole << LIMB_BITS) + limb.astype(object)
@@ -70,14 +69,14 @@ def from_limbs(limbs: Limbs) -> Objects:
 
 
 def big_worth(game: Game, window: Powers) -> Floats:
-    """The aggregate in the measure's own units."""
+    """Return the aggregate in the measure's own units."""
     shift = _shift(game, window)
     moments, _, _ = _moments(game, window, shift)
     return _in_units(game.worth(moments), game, shift)
 
 
 def big_attribution(game: Game, window: Powers, item: Powers) -> Attributed:
-    """Value, share and lift, in the measure's own units, of ``item``'s rows in each window."""
+    """Return value, share and lift of ``item`` in each window, in the measure's own units."""
     shift = _shift(game, window, item)
     moments, quotient, missing = _moments(game, window, shift)
     members = item.rows.astype(np.float64)
@@ -92,7 +91,7 @@ def big_attribution(game: Game, window: Powers, item: Powers) -> Attributed:
 
 
 def _moments(game: Game, window: Powers, shift: npt.NDArray[np.int64]) -> tuple[Moments, Any, Any]:
-    """The window's moments in units of 2**shift; the mean's quotient, and what it misses."""
+    """Return the moments in units of 2**shift, the rounded mean, and its rounding error."""
     players = window.rows.astype(np.float64)
     nothing = np.zeros_like(players)
     if not game.degree:
@@ -111,7 +110,7 @@ def _moments(game: Game, window: Powers, shift: npt.NDArray[np.int64]) -> tuple[
 
 
 def _deviation(window: Powers, item: Powers, d: int, shift: npt.NDArray[np.int64]) -> Floats:
-    """Σ_P (y - mean)**d less m/N of the window's."""
+    """Return Σ_P (y - mean)**d minus m/N times the same sum over the window."""
     number = np.maximum(window.rows, 1).astype(object)
     members = item.rows.astype(object)
     numerator = number * _spread(window, item, d) - members * _spread(window, window, d)
@@ -119,7 +118,7 @@ def _deviation(window: Powers, item: Powers, d: int, shift: npt.NDArray[np.int64
 
 
 def _spread(window: Powers, item: Powers, d: int) -> Objects:
-    """Σ_P (N·y - S)**d, for the window's N and S."""
+    """Return Σ_P (N·y - S)**d, with N and S from the window."""
     number, total = window.rows.astype(object), window.sums[0]
     powers = [item.rows.astype(object), *item.sums]
     terms = (comb(d, i) * number**i * powers[i] * (-total) ** (d - i) for i in range(d + 1))
@@ -127,7 +126,7 @@ def _spread(window: Powers, item: Powers, d: int) -> Objects:
 
 
 def _shift(game: Game, *given: Powers) -> npt.NDArray[np.int64]:
-    """The unit, as a power of two, in which a window is evaluated: 1 wherever doubles allow it."""
+    """Choose a unit 2**shift per window: shift is 0 unless doubles would over- or underflow."""
     top = np.full(len(given[0].rows), _NOTHING, np.int64)
     for each in given:
         for d, power in enumerate(each.sums[: game.degree], start=1):
@@ -140,19 +139,19 @@ def _shift(game: Game, *given: Powers) -> npt.NDArray[np.int64]:
 
 
 def _in_units(value: Floats, game: Game, shift: npt.NDArray[np.int64]) -> Floats:
-    """Back in the measure's own units; what no double holds comes out infinite."""
+    """Convert back to the measure's own units; a value that overflows becomes infinite."""
     with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(value, shift * game.power)
 
 
 def _pairs(whole: Objects, unit: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Integers in units of 2**unit: the nearest double, and the double nearest to the rest."""
+    """Convert integers in units of 2**unit to the nearest double and the nearest to the rest."""
     high, low = _pair(whole, unit.astype(object))
     return high.astype(np.float64), low.astype(np.float64)
 
 
 def _quotients(numerator: Objects, denominator: Objects, unit: npt.NDArray[np.int64]) -> Floats:
-    """Fractions in units of 2**unit as the nearest doubles."""
+    """Convert fractions in units of 2**unit to the nearest doubles."""
     found: Floats = _quotient(numerator, denominator, unit.astype(object)).astype(np.float64)
     return found
 
@@ -162,13 +161,13 @@ def _pair_of(whole: int, unit: int) -> tuple[float, float]:
     half = 1 << spare >> 1
     near = whole + half >> spare << spare
     if near - whole == half and half and near >> spare & 1:
-        near -= 1 << spare  # a tie goes to the even one
+        near -= 1 << spare  # round half to even
     return ldexp(near >> spare, spare + unit), _ldexp(whole - near, unit)
 
 
 def _ldexp(whole: int, unit: int) -> float:
     spare = max(whole.bit_length() - 64, 0)
-    # a bit that stands for all that are cut off keeps the rounding right
+    # set the last bit if any bit was cut off, so that the result is rounded correctly
     rest = whole >> spare
     return ldexp(rest | 1 if rest << spare != whole else rest, spare + unit)
 

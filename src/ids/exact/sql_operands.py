@@ -1,12 +1,12 @@
-"""Symbols: operands that answer like NumPy arrays and write Spark SQL instead of computing.
+"""SQL operands: symbols that behave like NumPy arrays but build Spark SQL text.
 
 >>> program = Program("w")
 >>> n = program.column("n")
 >>> np.where(n > 1, 1.0 / np.maximum(n, 1.0), 0.0).text
 'CASE WHEN (`n` > 1L) THEN (1.0E0D / greatest(`n`, 1.0E0D)) ELSE 0.0E0D END'
 
-An intermediate that is used more than once is given a name with ``let``. A program keeps the names
-in stages: a stage refers to columns and to earlier stages alone, so each is one projection.
+``let`` gives a name to an intermediate that is used more than once. A program keeps the names in
+stages. A stage refers only to columns and to earlier stages, so each stage is one projection.
 
 >>> half = let(n * 0.5)
 >>> (half * half).text
@@ -27,12 +27,12 @@ from ids.games import let
 
 
 class Symbol(NDArrayOperatorsMixin):
-    """A piece of SQL text, of type DOUBLE, BIGINT or BOOLEAN.
+    """A SQL expression of type DOUBLE, BIGINT or BOOLEAN.
 
-    depth  how many stages of its program must be there before it can be evaluated
+    depth  the number of stages of the program that must be computed before this expression
 
-    Python numbers stand for themselves: a float for a DOUBLE, an int for a BIGINT. Only int 0 is
-    taken out of sums, which no integer notices. Operators are NumPy's functions of two operands.
+    Symbols can be combined with Python numbers: a float becomes a DOUBLE, an int a BIGINT. Adding
+    or subtracting the int 0 leaves the symbol as it is. Operators map to NumPy's ufuncs.
     """
 
     __slots__ = ("depth", "program", "text")
@@ -47,23 +47,23 @@ class Symbol(NDArrayOperatorsMixin):
         return f"Symbol({self.text!r})"
 
     def __bool__(self) -> bool:
-        raise TypeError(f"{self.text} is known only where it is evaluated")
+        raise TypeError(f"the value of {self.text} is not known before Spark evaluates it")
 
     def let(self) -> Symbol:
-        """A reference to this piece, named in its program."""
+        """Name this expression in its program and return a reference to it."""
         return self.program.name(self)
 
     def astype(self, dtype: type[np.generic]) -> Symbol:
-        """This piece as DOUBLE or BIGINT."""
+        """Cast to DOUBLE or BIGINT."""
         return _written(f"cast({{}} as {_TYPES[dtype]})", self)
 
     def look_up(self, table: np.ndarray[Any, Any]) -> Symbol:
-        """``table[self]``, for an index that is surely inside."""
+        """Return ``table[self]``; the index must be within the table."""
         entries = ", ".join(_literal(float(entry)) for entry in table)
         return _written(f"element_at(array({entries}), cast({{}} + 1L as int))", self)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        options.pop("out", None)  # ``x += y`` makes a new symbol of the old one
+        options.pop("out", None)  # ``x += y`` creates a new symbol
         write = _UFUNCS.get(ufunc.__name__)
         if write is None or method != "__call__" or options:
             return NotImplemented
@@ -81,10 +81,10 @@ class Symbol(NDArrayOperatorsMixin):
 
 
 class Program:
-    """The named intermediates of some symbols, in the order in which they can be computed.
+    """The named intermediates of a set of symbols, in the order in which they can be computed.
 
-    Names are the prefix and a number: choose a prefix that no column begins with. Equal text is
-    named once.
+    A name is the prefix and a number; no column may start with the prefix. Equal expressions share
+    one name.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -93,11 +93,11 @@ class Program:
         self._references: set[str] = set()
 
     def column(self, name: str) -> Symbol:
-        """A column that is there before the first stage."""
+        """Return a symbol for a column that exists before the first stage."""
         return self._reference(name, 0)
 
     def name(self, symbol: Symbol) -> Symbol:
-        """A reference to the symbol; the symbol itself if it is one."""
+        """Return a reference to the symbol; if it is a reference, return it as is."""
         if symbol.text in self._references:
             return symbol
         found = self._named.get(symbol.text)
@@ -107,7 +107,7 @@ class Program:
         return found
 
     def stages(self) -> list[list[tuple[str, str]]]:
-        """(name, SQL) of each stage: apply one after the other, each to the columns so far."""
+        """Return (name, SQL) pairs per stage; each stage adds columns to those before it."""
         deepest = max((reference.depth for reference in self._named.values()), default=0)
         stages: list[list[tuple[str, str]]] = [[] for _ in range(deepest)]
         for text, reference in self._named.items():
@@ -120,12 +120,12 @@ class Program:
         return Symbol(self, quoted, depth)
 
 
-def _nothing(operand: Any) -> bool:
+def _is_zero(operand: Any) -> bool:
     return type(operand) is int and operand == 0
 
 
 def _literal(number: float | int) -> str:
-    """A number as Spark reads it back: a DOUBLE to the bit, or a BIGINT."""
+    """Write a number as a SQL literal: a DOUBLE without any loss, or a BIGINT."""
     if isinstance(number, float):
         digits = repr(number).upper()
         text = digits + ("D" if "E" in digits else "E0D")
@@ -144,19 +144,19 @@ def _spelled(operand: Any) -> str:
 def _written(template: str, *operands: Any) -> Symbol:
     symbols = [operand for operand in operands if isinstance(operand, Symbol)]
     if any(symbol.program is not symbols[0].program for symbol in symbols):
-        raise TypeError("symbols of two programs do not mix: neither's stages are the other's")
+        raise TypeError("cannot combine symbols of two programs")
     text = template.format(*(_spelled(operand) for operand in operands))
     return Symbol(symbols[0].program, text, max(symbol.depth for symbol in symbols))
 
 
 def _add(x: Any, y: Any) -> Any:
-    if _nothing(y):
+    if _is_zero(y):
         return x
-    return y if _nothing(x) else _written("({} + {})", x, y)
+    return y if _is_zero(x) else _written("({} + {})", x, y)
 
 
 def _subtract(x: Any, y: Any) -> Any:
-    return x if _nothing(y) else _written("({} - {})", x, y)
+    return x if _is_zero(y) else _written("({} - {})", x, y)
 
 
 def _shift_right(x: Symbol, places: int) -> Symbol:
@@ -164,14 +164,14 @@ def _shift_right(x: Symbol, places: int) -> Symbol:
 
 
 def _frexp(x: Symbol) -> tuple[Symbol, Symbol]:
-    """Fraction and exponent of a whole double in [1, 2**53): as long as its binary digits."""
+    """Return fraction and exponent of an integral double in [1, 2**53), from its binary digits."""
     exponent = let(_written("cast(length(bin(cast({} as bigint))) as bigint)", x))
     power = _written("cast(shiftleft(1L, cast({} as int)) as double)", exponent)
     return x / power, exponent
 
 
 def _ldexp(x: Symbol, exponent: int) -> Symbol:
-    """``x * 2**exponent``, in steps that a double can spell; only the last one may round."""
+    """Return ``x * 2**exponent``, in factors that fit a double; only the last one may round."""
     steps = max(1, -(-abs(exponent) // _LARGEST_STEP))
     for step in range(steps):
         x = x * 2.0 ** ((exponent + step) // steps)

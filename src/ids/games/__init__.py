@@ -1,17 +1,18 @@
-"""Closed forms: what is left of a cooperative game once the window's sums are known."""
+"""Closed forms of the games, and estimates of attributions from samples."""
 
-from ids.games.aggregates import GAMES, find, register_game
 from ids.games.game import (
+    GAMES,
     Attributed,
     Coefficients,
     Game,
     Moments,
     attribute,
     coefficients,
+    find,
     let,
     numbers,
 )
-from ids.games.moment import MomentGame, Term
+from ids.games.moment import MomentGame, Term, register_game
 from ids.games.sample_estimate import Drawn, Estimates, Parts, Whole, estimate
 
 __all__ = [

@@ -1,11 +1,12 @@
 """Moment polynomial games: v(S) = Σ_j c_j(|S|) · Π_d p_d(S), with p_d(S) = Σ_S y**d.
 
-Every such game has a closed form. Put a row i into a random t-subset, average, subtract what any
-row would bring, and sum over t: what is left is a polynomial in y_i whose coefficients depend on
-the window's power sums and on N alone. ``expand`` finds that polynomial once, by set partitions;
-the sums over t are tabulated per N. To add a game, write its terms and register it:
+Every such game has a closed form. Take the mean worth of the t-subsets that contain row i, subtract
+the part that is the same for every row, and sum over t. The result is a polynomial in y_i whose
+coefficients depend only on the window's power sums and on N. ``_expand`` derives this polynomial
+once per game, from set partitions; the sums over t are cached per N. To add a game, write its terms
+and pass it to ``register_game``:
 
->>> from ids.games.moment import MomentGame, Term
+>>> from ids.games import MomentGame, Term
 >>> third = MomentGame("MY_M3", (Term(1, 1, (3,)), Term(-3, 2, (1, 2)), Term(2, 3, (1, 1, 1))))
 >>> third.degree
 3
@@ -25,14 +26,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ids.errors import ScriptError
-from ids.games.game import Game, Moments
+from ids.games.game import GAMES, Game, Moments
 from ids.model import MAX_DEGREE
 
 Floats = npt.NDArray[np.float64]
 
 
 class Term(NamedTuple):
-    """``factor · |S|**-inverse · Π_{d in degrees} p_d(S)``."""
+    """A term of a game: ``factor · |S|**-inverse · Π_{d in degrees} p_d(S)``."""
 
     factor: float
     inverse: int
@@ -40,7 +41,7 @@ class Term(NamedTuple):
 
 
 class _Monomial(NamedTuple):
-    """A piece of the coefficient of y_i**power: weight(inverse, blocks; N) · Π P_d."""
+    """A summand of the coefficient of y_i**power: weight(inverse, blocks; N) · Π P_d."""
 
     power: int
     inverse: int
@@ -49,7 +50,7 @@ class _Monomial(NamedTuple):
 
 
 def _partitions(things: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
-    """Every way to split positions into blocks."""
+    """Yield every partition of the positions into blocks."""
     if not things:
         yield []
         return
@@ -62,7 +63,7 @@ def _partitions(things: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
 
 
 def _distinct(degrees: Sequence[int]) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Σ over distinct rows of Π y**degree, as a polynomial in power sums (Möbius inversion)."""
+    """Yield the terms of Σ Π y**degree over distinct rows, in power sums (Möbius inversion)."""
     for blocks in _partitions(tuple(range(len(degrees)))):
         sign = 1.0
         for block in blocks:
@@ -71,7 +72,7 @@ def _distinct(degrees: Sequence[int]) -> Iterator[tuple[float, tuple[int, ...]]]
 
 
 def _without_row(sums: tuple[int, ...]) -> Iterator[tuple[float, int, tuple[int, ...]]]:
-    """Π (P_d - y**d): the power sums of the other rows, as a polynomial in y."""
+    """Yield the terms of Π (P_d - y**d), the power sums without one row, as powers of its y."""
     for size in range(len(sums) + 1):
         for taken in combinations(range(len(sums)), size):
             kept = tuple(sorted(s for i, s in enumerate(sums) if i not in taken))
@@ -80,7 +81,7 @@ def _without_row(sums: tuple[int, ...]) -> Iterator[tuple[float, int, tuple[int,
 
 @cache
 def _expand(terms: tuple[Term, ...]) -> tuple[tuple[_Monomial, float], ...]:
-    """The coefficients of y_i, y_i**2, … in the mean worth of the subsets that contain row i."""
+    """Return the coefficients of y_i, y_i**2, … in the mean worth of the subsets with row i."""
     found: Counter[_Monomial] = Counter()
     for factor, inverse, degrees in terms:
         for size in range(len(degrees) + 1):
@@ -98,20 +99,24 @@ def _expand(terms: tuple[Term, ...]) -> tuple[tuple[_Monomial, float], ...]:
 
 @lru_cache(maxsize=2**16)
 def _weight(inverse: int, blocks: int, count: int) -> float:
-    """Σ_{t=1}^{N-1} t**-inverse · (t-1)_blocks / (N-1)_blocks / (N-t), falling factorials."""
+    """Return Σ_{t=1}^{N-1} t**-inverse · (t-1)_blocks / (N-1)_blocks / (N-t).
+
+    ``(x)_k`` is the falling factorial.
+    """
     t = np.arange(1, count, dtype=np.float64)
     terms = t**-inverse / (count - t)
     for b in range(blocks):
-        # where N - 1 <= b the numerator vanishes for every t as well
+        # if N - 1 <= b, the numerator is 0 for every t, too
         terms *= (t - 1.0 - b) / max(count - 1.0 - b, 1.0)
     return float(np.sum(terms[blocks:])) if count > blocks + 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class MomentGame:
-    """A moment polynomial game; ``central`` when shifting every value changes nothing.
+    """A moment polynomial game.
 
-    A central game is evaluated about the window's mean, where it is numerically at ease.
+    ``central`` means that v does not change if a constant is added to every value. Such a game is
+    evaluated about the window's mean, which is numerically stable.
     """
 
     name: str
@@ -121,17 +126,17 @@ class MomentGame:
     def __post_init__(self) -> None:
         if not 1 <= self.degree <= MAX_DEGREE:
             raise ScriptError(
-                f"game {self.name!r} needs power sums up to {self.degree}",
-                hint=f"degrees 1 to {MAX_DEGREE} are kept",
+                f"game {self.name!r} has degree {self.degree}",
+                hint=f"use terms of degrees 1 to {MAX_DEGREE}",
             )
 
     @property
     def degree(self) -> int:
-        """The highest power sum, D: the state is D + 1 numbers per atom."""
+        """The highest power sum D; the state keeps D + 1 numbers per atom."""
         return max((sum(term.degrees) for term in self.terms), default=0)
 
     def game(self) -> Game:
-        """The closed form, in the one shape of all games."""
+        """Return the closed form as a ``Game``."""
         powers = {sum(term.degrees) for term in self.terms}
         if len(powers) != 1:
             raise ScriptError(
@@ -141,7 +146,7 @@ class MomentGame:
         return Game(self.name, self.degree, powers.pop(), self._worth, self._slopes)
 
     def _sums(self, moments: Moments) -> list[Floats]:
-        """P_0 … P_D about the mean, or about 0 for a game that is not central."""
+        """Return P_0 … P_D about the mean, or about 0 if the game is not central."""
         central = list(moments.central)
         if self.central:
             return central
@@ -175,7 +180,7 @@ class MomentGame:
         return slopes if self.central else self._about_mean(slopes, moments.mean)
 
     def _about_mean(self, slopes: list[Floats], mean: Floats) -> list[Floats]:
-        """Σ_k slope_k·raw_k, regrouped by central deviations (raw_k = Σ_i C(k,i)·mean**(k-i))."""
+        """Convert slopes of raw deviations to slopes of central ones (binomial theorem)."""
         return [
             sum(
                 (comb(k, i) * mean ** (k - i) * slopes[k - 1] for k in range(i, self.degree + 1)),
@@ -185,8 +190,21 @@ class MomentGame:
         ]
 
 
-M3 = MomentGame("M3", (Term(1, 1, (3,)), Term(-3, 2, (1, 2)), Term(2, 3, (1, 1, 1)))).game()
-M4 = MomentGame(
-    "M4",
-    (Term(1, 1, (4,)), Term(-4, 2, (1, 3)), Term(6, 3, (1, 1, 2)), Term(-3, 4, (1, 1, 1, 1))),
-).game()
+def register_game(game: MomentGame) -> Game:
+    """Make a game available to scripts and engines under its name, in upper case."""
+    name = game.name.upper()
+    if name in GAMES:
+        raise ScriptError(f"a game {name!r} already exists", hint="choose another name")
+    GAMES[name] = MomentGame(name, game.terms, game.central).game()
+    return GAMES[name]
+
+
+register_game(
+    MomentGame("M3", (Term(1, 1, (3,)), Term(-3, 2, (1, 2)), Term(2, 3, (1, 1, 1)))),
+)
+register_game(
+    MomentGame(
+        "M4",
+        (Term(1, 1, (4,)), Term(-4, 2, (1, 3)), Term(6, 3, (1, 1, 2)), Term(-3, 4, (1, 1, 1, 1))),
+    )
+)

@@ -1,14 +1,14 @@
-"""From rows drawn to an attribution and its bound.
+"""Estimates of an attribution from a sample, with an error bound.
 
-Given the window's exact moments a row's own part of an attribution is a polynomial of its value:
+Given the window's exact moments, the contribution of a row is a polynomial in its value:
 
     Φ = Σ_W g     g = 1_P · h(y)     h(y) = v(W)/N + Σ_d slope_d · ((y - mean)**d - central_d/N)
 
-so a sample estimates a sum over one population of numbers, and one bound covers it: no need to
-bound counts, sums and squares apart and add up.
+The attribution is therefore the sum of one number per row, and one bound on that sum is enough:
+counts, sums and squares need no bounds of their own.
 
-A window is divided into the rows taken whole and into parts. Each part stands for ``population``
-rows of the window, of which some were drawn. Without strata a window has one part.
+The rows of a window are either known exactly (``Whole``) or belong to a part. A part represents
+``population`` rows of the window, some of which were drawn. Without strata a window has one part.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ids import kernels  # Numba is imported when one of them is called
+from ids import kernels  # Numba is imported on the first call of a kernel
 from ids.errors import ScriptError
 from ids.games.game import Game, Moments
 from ids.model import BOUNDS, refuse_confidence
@@ -30,12 +30,12 @@ Booleans = npt.NDArray[np.bool_]
 
 
 class Drawn(NamedTuple):
-    """The rows drawn, part by part, within a part in the order of drawing (by priority).
+    """The rows drawn, part by part; within a part in drawing order (by priority).
 
-    starts  int64[p+1]   part k's rows are starts[k] … starts[k+1]-1
-    value   float64[n]   y, in the units of the moments; any number where the row does not play
-    member  bool[n]      whether the predicate holds and the row plays
-    plays   bool[n]      whether y is not NULL (None: every row plays); only a control variate asks
+    starts  int64[p+1]   part k has the rows starts[k] … starts[k+1]-1
+    value   float64[n]   y, in the units of the moments; any number if y is NULL
+    member  bool[n]      whether the predicate holds and y is not NULL
+    plays   bool[n]      whether y is not NULL (None: no y is NULL); used only by a control variate
     """
 
     starts: Integers
@@ -45,23 +45,23 @@ class Drawn(NamedTuple):
 
 
 class Whole(Drawn):
-    """The rows taken whole, window by window; fields as in ``Drawn``, ``starts`` int64[w+1]."""
+    """The rows known exactly, window by window; fields as in ``Drawn``, ``starts`` int64[w+1]."""
 
     __slots__ = ()
 
     @classmethod
     def none(cls, windows: int = 1) -> Whole:
-        """No row taken whole in any of the windows."""
+        """Return an empty set of rows for each window."""
         return cls(np.zeros(windows + 1, np.int64), np.zeros(0), np.zeros(0, np.bool_))
 
 
 class Parts(NamedTuple):
-    """What the rows drawn stand for.
+    """The population that each part represents.
 
-    window      int64[p]    which window a part belongs to, ascending
-    population  int64[p]    rows of the window that the part stands for, drawn or not, NULL or not,
-                            those taken whole left out
-    low, high   float64[p]  bounds on y of every player in that population (low > high: no players)
+    window      int64[p]    the window of each part, ascending
+    population  int64[p]    the number of rows that the part represents, drawn or not, NULL or not,
+                            without the rows of ``Whole``
+    low, high   float64[p]  bounds on every y in that population (low > high: every y is NULL)
     """
 
     window: Integers
@@ -71,11 +71,11 @@ class Parts(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """An attribution at each window, estimated; every field float64[w].
+    """The estimated attribution in each window; every field is float64[w].
 
-    value, share, lift  without bias; value = share + lift
-    error               |value - exact| is no more than this, at the confidence asked for
-    standard_error      the estimate's standard deviation, as far as the sample tells
+    value, share, lift  unbiased estimates; value = share + lift
+    error               the bound on |value - exact| at the requested confidence
+    standard_error      the standard deviation of the estimate, estimated from the sample
     """
 
     value: Floats
@@ -86,7 +86,7 @@ class Estimates(NamedTuple):
 
 
 class _Form(NamedTuple):
-    """The closed form of a game at each window; arrays as ``estimate_windows`` takes them."""
+    """The closed form of a game in each window, as arrays for ``estimate_windows``."""
 
     players: Floats
     mean: Floats
@@ -96,7 +96,7 @@ class _Form(NamedTuple):
     slopes: Floats
 
 
-_EVERYONE = np.zeros(0, np.bool_)
+_NO_NULLS = np.zeros(0, np.bool_)
 
 
 def estimate(
@@ -111,13 +111,13 @@ def estimate(
     replacement: bool = False,
     control_variate: bool = False,
 ) -> Estimates:
-    """Estimate a predicate's attribution at each of w windows, with a bound on the error.
+    """Estimate a predicate's attribution in each of w windows, with a bound on the error.
 
-    ``moments`` are the exact ones of the windows, NULLs left out (a field without an axis is one
-    window). The sums run in the order of the rows given: the same rows give the same bits. A part
-    of which every row was drawn is exact; one of which none was drawn may be off by all it could
-    hold. A control variate is for windows of one part: where there are strata it is left out.
-    O(rows + parts + windows).
+    ``moments`` are the exact moments of the windows, without NULLs (fields without an axis describe
+    one window). Sums are taken in the order of the given rows, so the same rows give the same bits.
+    A part whose rows were all drawn is exact. For a part with no rows drawn, the error covers the
+    largest possible contribution. A control variate is used only in windows with one part, and
+    ignored if there are strata. O(rows + parts + windows).
     """
     refuse_confidence(confidence)
     if bound not in BOUNDS:
@@ -138,26 +138,26 @@ def estimate(
         game.additive,
         (2.0 / delta, (4.0 if replacement else 10.0) / delta),
         (bound == "bernstein", replacement),
-        # COUNT knows no values to lean on
+        # COUNT has no values for a control variate
         min(len(form.central) - 1, 2) if control_variate and game.degree else 0,
         out,
     )
-    out[3:, ~np.isfinite(out[0])] = np.inf  # of a value that no double holds nothing is known
+    out[3:, ~np.isfinite(out[0])] = np.inf  # the value overflowed
     return Estimates(*out)
 
 
 def _contiguous(rows: Drawn) -> Drawn:
-    """The same rows as the kernel takes them: an empty ``plays`` where every row plays."""
+    """Return the rows as contiguous arrays for the kernel; ``plays`` is empty without NULLs."""
     return Drawn(
         np.ascontiguousarray(rows.starts, np.int64),
         np.ascontiguousarray(rows.value, np.float64),
         np.ascontiguousarray(rows.member, np.bool_),
-        _EVERYONE if rows.plays is None else np.ascontiguousarray(rows.plays, np.bool_),
+        _NO_NULLS if rows.plays is None else np.ascontiguousarray(rows.plays, np.bool_),
     )
 
 
 def _form(game: Game, moments: Moments) -> _Form:
-    """Every field with an axis of windows."""
+    """Evaluate the closed form; every field gets an axis for windows."""
     players, mean = _axis(moments.players), _axis(moments.mean)
     rest = np.ascontiguousarray(np.broadcast_to(_axis(moments.rest), len(mean)))
     central = np.ascontiguousarray(moments.central, np.float64)
@@ -177,6 +177,6 @@ def _axis(field: Floats) -> Floats:
 
 @lru_cache(maxsize=1024)
 def _slopes_of(game: Game, players: float) -> Floats:
-    """The slopes of a game whose slopes depend on N alone: asked again, they need no logarithm."""
+    """Return the slopes of an affine game, cached per N to avoid recomputing logarithms."""
     window = Moments.of(players, 0.0, 0.0, [players] + [0.0] * max(game.degree, 2))
     return np.array(game.slopes(window), np.float64).reshape(game.degree, 1)

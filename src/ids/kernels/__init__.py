@@ -1,6 +1,6 @@
-"""Compiled loops: arrays in, arrays out. Numba lives here and nowhere else.
+"""Compiled loops over arrays. Only this subpackage imports Numba.
 
-Every loop has a slow, obvious twin in ``tests/oracles``.
+Every loop is tested against a slow and obvious reference implementation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ids.kernels.atom_lookup import add_coded, add_ranged, intern, link, look_up, reseat, unlink
     from ids.kernels.chain_sample import begin_chains, head_arrivals, mark_links, run_chains
     from ids.kernels.closed_form import Centred, ask, centre_block
-    from ids.kernels.compile import THREADS, side_by_side
+    from ids.kernels.compiler import THREADS, side_by_side
     from ids.kernels.error_bound import estimate_windows
     from ids.kernels.every_row import BLOCK, DENSE_ITEMS, DENSE_ROWS, Forms, dense
     from ids.kernels.index_blocks import (
@@ -128,5 +128,5 @@ __all__ = [
     "unlink",
 ]
 
-# Numba is imported when a kernel is first asked for.
+# Numba is imported when a kernel is first used.
 __getattr__, __dir__ = lazy(__name__)

@@ -1,7 +1,7 @@
-"""From rows to cells to atoms: the loops behind the refinement.
+"""Kernels that map rows to cells and cells to atoms.
 
-A cell is the mixed-radix number of a row's classes, one digit a factor. Twin:
-``tests/oracles/three_valued.py``, which tests every predicate on every row.
+A cell is the mixed-radix number of a row's classes, with one digit per factor. Reference:
+``tests/oracles/three_valued.py``, which evaluates every predicate on every row.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ids.kernels.compile import compiled
+from ids.kernels.compiler import compiled
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
 
@@ -22,14 +22,14 @@ _SHIFT = np.uint64(32)
 
 @compiled()
 def add_coded(cell, code, valid, class_of, null_class, stride):
-    """Add a factor's digit, read off a dictionary.
+    """Add a factor's digit, looked up by dictionary code.
 
-    cell        uint64[n]           changed in place
-    code        uint32[n] | uint8[n]  the value's place in ``class_of``
-    valid       bool[n] | bool[0]   which rows are not NULL; length 0: all
+    cell        uint64[n]             changed in place
+    code        uint32[n] | uint8[n]  index into ``class_of``
+    valid       bool[n] | bool[0]     which rows are not NULL; empty: all
     class_of    uint32[d]
-    null_class  uint64              the class of NULL
-    stride      uint64              the digit's weight
+    null_class  uint64                the class of NULL
+    stride      uint64                the weight of the digit
 
     O(n), allocates nothing.
     """
@@ -44,10 +44,10 @@ def add_coded(cell, code, valid, class_of, null_class, stride):
 
 @njit(inline="always")
 def _interval(value, cuts):
-    """How many cuts are at or below the value.
+    """Count the cuts that are at or below the value.
 
-    Counting a few dozen cuts is vectorised and faster than guessing branches; halving comes first
-    only when there are more.
+    Counting a few dozen cuts is vectorised and faster than a binary search, whose branches are
+    mispredicted. Only longer lists are first narrowed by bisection.
     """
     first, last = 0, cuts.size
     while last - first > _COUNTED:
@@ -65,12 +65,12 @@ def _interval(value, cuts):
 
 @compiled()
 def add_ranged(cell, value, valid, cuts, class_of, null_class, stride):
-    """Add a factor's digit, found among the cuts: NaN is above all of them.
+    """Add a factor's digit, found by comparing the value with cuts; NaN is above all cuts.
 
     cell        uint64[n]             changed in place
     value       float64[n] | int64[n]
-    valid       bool[n] | bool[0]     which rows are not NULL; length 0: all
-    cuts        of value's type, [c]  ascending; interval k holds what k cuts are at or below
+    valid       bool[n] | bool[0]     which rows are not NULL; empty: all
+    cuts        type of value, [c]    ascending; a value is in interval k if k cuts are <= value
     class_of    uint32[c + 1]
     null_class  uint64
     stride      uint64
@@ -95,10 +95,10 @@ def add_ranged(cell, value, valid, cuts, class_of, null_class, stride):
 
 @compiled()
 def look_up(cell, atom_of, atom):
-    """The atom of each row's cell; returns how many rows stand in a cell not seen before.
+    """Write the atom of each row's cell; return the number of rows whose cell has no atom yet.
 
     cell     uint64[n]
-    atom_of  int32[c]   -1 where the cell has no atom yet
+    atom_of  int32[c]   -1 for a cell without an atom
     atom     int32[n]   written
 
     O(n), allocates nothing.
@@ -113,7 +113,7 @@ def look_up(cell, atom_of, atom):
 
 @compiled()
 def link(cell, atom, atom_of, following, first):
-    """Give cells their atoms, and chain each atom's cells so that they can be found again.
+    """Assign atoms to cells, and link the cells of each atom into a list.
 
     cell       uint64[m]  distinct cells without an atom
     atom       int32[m]
@@ -131,7 +131,7 @@ def link(cell, atom, atom_of, following, first):
 
 @compiled()
 def unlink(atom, atom_of, following, first):
-    """Take every cell from the given atoms: the inverse of ``link``.
+    """Remove all cells from the given atoms: the inverse of ``link``.
 
     atom       int64[m]
     atom_of    int32[c]   changed in place
@@ -150,7 +150,7 @@ def unlink(atom, atom_of, following, first):
 
 @njit(inline="always")
 def _slot(previous, word, slots, key_previous, key_word):
-    """The slot of a pair: where its number stands, or the free one where it belongs."""
+    """Return the slot that contains the pair's number, or the free slot to insert it."""
     mask = np.uint64(slots.size - 1)
     mixed = (word ^ (previous * _GOLDEN)) * _MIX
     mixed ^= mixed >> _SHIFT
@@ -164,18 +164,19 @@ def _slot(previous, word, slots, key_previous, key_word):
 
 @compiled()
 def intern(previous, word, start, slots, key_previous, key_word, count, number):
-    """Number distinct pairs (previous, word) in the order they first come.
+    """Number distinct pairs (previous, word) in order of first occurrence.
 
     previous      uint64[n]
     word          uint64[n]
-    start         int        the first row to do
+    start         int        the first row to process
     slots         int32[2^s] open addressing: a pair's number, or -1; changed in place
     key_previous  uint64[k]  the pairs by number, k <= 2^(s-1); changed in place
     key_word      uint64[k]
-    count         int        how many pairs there are
+    count         int        the number of pairs so far
     number        uint64[n]  written
 
-    Returns (rows done, pairs): stops early when a new pair finds ``key_word`` full. O(n).
+    Returns (rows processed, number of pairs). Stops early if ``key_word`` is full at a new pair.
+    O(n).
     """
     for i in range(start, word.size):
         at = _slot(previous[i], word[i], slots, key_previous, key_word)
@@ -194,7 +195,7 @@ def intern(previous, word, start, slots, key_previous, key_word, count, number):
 
 @compiled()
 def reseat(key_previous, key_word, count, slots):
-    """Enter the first ``count`` pairs into empty, larger slots.
+    """Insert the first ``count`` pairs into empty, larger slots.
 
     key_previous  uint64[k]
     key_word      uint64[k]

@@ -1,12 +1,13 @@
-"""Chain-sample: one row of the last N, many times over and independently (Babcock et al. 2002).
+"""Chain-sample: many independent samples of one row from the last N (Babcock et al. 2002).
 
-A chain's head is its sample. Every row of it has a successor, uniform among the N rows behind it,
-which becomes the head when the row leaves. An arrival becomes the head at odds of 1 in N, but not
-the arrival at which the head leaves: the successor is uniform as it is, and the rule as usually
-told, which lets that arrival try as well, draws the newest row too often by about 1 in N.
+The head of a chain is its sample. Every row of a chain has a successor, drawn uniformly from the N
+rows after it, which becomes the head when the row expires. An arriving row becomes the head with
+probability 1/N, except at the arrival at which the head expires: the successor is uniform already.
+The rule as usually stated lets that arrival compete as well, which draws the newest row too often,
+by about 1 in N.
 
-Every draw is worked out from the chain and the arrival it is about, so a chain is three numbers,
-its rows are found again by walking it, and it costs nothing until its next moment comes.
+Every random draw is a function of the chain and the arrival number. A chain is therefore three
+numbers, its rows can be recomputed by walking it, and it costs nothing until its next event.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ids.kernels.compile import compiled
+from ids.kernels.compiler import compiled
 from ids.kernels.priority_sample import finalised, mixed
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
 
 
 # Columns of ``chains`` (int64[r, 3]): the next arrival that becomes the head, the successor of the
-# last row of the chain, and the head (which may have left since).
+# last row of the chain, and the head (which may have expired since).
 _ADOPTS, _FOLLOWS, _HEAD = 0, 1, 2
 
 
 @njit
 def _unit(seed, c, which, arrival):
-    """One of a chain's draws about an arrival, in (0, 1]."""
+    """Return one of a chain's draws for an arrival, in (0, 1]."""
     return 1.0 - mixed(finalised(seed) + np.uint64(4 * c + which), arrival)
 
 
@@ -39,9 +40,10 @@ def _successor(seed, c, arrival, window):
 
 @njit
 def _adoption(seed, c, arrival, begun, window):
-    """The next arrival that becomes the head, if the head does not leave at that moment.
+    """Return the next arrival that becomes the head, unless the head expires at that arrival.
 
-    The m-th row does at odds of 1 in min(m, window): none up to m <= window at odds of now / m.
+    Row m becomes the head with probability 1 / min(m, window). The probability that none of the
+    rows up to m does, for m <= window, is now / m.
     """
     now = arrival - begun
     if now < window:
@@ -55,7 +57,7 @@ def _adoption(seed, c, arrival, begun, window):
 
 @njit
 def _walk(seed, c, head, oldest, window):
-    """The first row of a chain that is not older than ``oldest``."""
+    """Return the first row of a chain that is not older than ``oldest``."""
     while head < oldest:
         head = _successor(seed, c, head, window)
     return head
@@ -68,7 +70,7 @@ def _moment(chains, c):
 
 @njit
 def _sink(chains, heap):
-    """Restore the heap of chains below its top: the chain whose moment comes first is above."""
+    """Restore the heap of chains after its top changed; the chain with the next event is on top."""
     c = heap[0]
     moment = _moment(chains, c)
     place = 0
@@ -86,11 +88,11 @@ def _sink(chains, heap):
 
 @compiled()
 def begin_chains(chains, heap, begun):
-    """Chains that wait for the next row, which becomes the head of all.
+    """Initialise chains; the next row becomes the head of each.
 
     chains  int64[r, 3]  written
     heap    int64[r]     written
-    begun   arrivals so far, none of which is inside
+    begun   number of arrivals so far, all of them outside the window
     """
     for c in range(len(chains)):
         chains[c, :] = begun + 1
@@ -99,14 +101,14 @@ def begin_chains(chains, heap, begun):
 
 @compiled()
 def run_chains(seed, chains, heap, begun, window, first, keep):
-    """Let rows arrive, numbered from ``first`` on, and mark those that some chain takes.
+    """Process arriving rows, numbered from ``first``, and mark the rows that some chain takes.
 
     chains  int64[r, 3]  changed in place
     heap    int64[r]     changed in place
-    begun   arrivals before the first row that counts
+    begun   number of arrivals before the first row that counts
     keep    bool[n]      written
 
-    O(n + moments · log r); a chain has two or three moments in N arrivals.
+    O(n + events · log r); a chain has two or three events per N arrivals.
     """
     keep[:] = False
     last = first + len(keep) - 1
@@ -129,19 +131,19 @@ def run_chains(seed, chains, heap, begun, window, first, keep):
 
 @compiled()
 def head_arrivals(seed, chains, window, arrived, heads):
-    """Each chain's sample of the last ``window`` rows: heads int64[r], written."""
+    """Write each chain's sample of the last ``window`` rows to ``heads``, int64[r]."""
     for c in range(len(chains)):
         heads[c] = _walk(seed, c, chains[c, _HEAD], arrived - window + 1, window)
 
 
 @compiled()
 def mark_links(seed, chains, window, arrived, arrivals, keep):
-    """Mark the rows inside that are in some chain.
+    """Mark the rows in the window that are in some chain.
 
     arrivals  int64[n]  ascending
     keep      bool[n]   written
 
-    O(n + rows in chains · log n): about e rows a chain.
+    O(n + rows in chains · log n); a chain has about e (2.7) rows.
     """
     keep[:] = False
     for c in range(len(chains)):

@@ -1,21 +1,21 @@
-"""Exact sums to attributions: the one delicate step, done on integers and pairs.
+"""Closed forms over exact sums: centring in integers and pairs, then one rounding.
 
     attribution = share + lift       share = m/N · v(W)       lift = Σ_d slope_d · deviation_d
 
-With the exact sums of a window W and of a predicate P in hand, what a closed form needs is
+From the exact sums of a window W and of a predicate P, a closed form needs
 
     mean           of W
     central_d      Σ_W (y - mean)**d                                  d = 2 … degree
     deviation_d    Σ_P (y - mean)**d  -  m/N · central_d              d = 1 … degree
 
-All of them cancel badly when computed in doubles from raw sums (mean 10**9, spread 10**-3). Here
-the digits are first centred at the rounded mean of each digit, in integers; the rest, now small,
-goes through double-double arithmetic, and each result is rounded to a double once.
+Computed in doubles from raw sums, all of them cancel badly (mean 10**9, spread 10**-3). Here the
+digits are first centred at the rounded mean of each digit, in integers. The rest is small, goes
+through double-double arithmetic, and each result is rounded to a double once.
 
-Third and higher powers are kept as whole numbers of many words, Σ (q - c)**d. Read about another
-centre k that is Σ_i C(d, i)·(c - k)**(d - i)·Σ (q - c)**i, which cancels without end when c lies
-far away; so it is worked out in whole numbers of the same width, modulo 2**(64·words), where signs
-take care of themselves. What comes out is small and is then read as a pair.
+Third and higher powers are stored as multi-word integers, Σ (q - c)**d. About another centre k they
+are Σ_i C(d, i)·(c - k)**(d - i)·Σ (q - c)**i, which cancels badly if c is far from k. This is
+therefore computed in integers of the same width, modulo 2**(64·words), where two's complement
+handles the signs. The result is small and is then converted to a pair.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from ids.kernels.compile import compiled
+from ids.kernels.compiler import compiled
 from ids.kernels.wide_numbers import (
     add,
     add_words,
@@ -48,7 +48,7 @@ from ids.model import DIGIT_BITS, MAX_DIGITS
 
 
 _RADIX = np.int64(2**DIGIT_BITS)
-# A digit j weighs _WEIGHT[j + 1]; a global tuple, so that unrolled loops see constants.
+# The weight of digit j is _WEIGHT[j + 1]; a global tuple gives unrolled loops constants.
 _WEIGHT = tuple(2.0 ** (-DIGIT_BITS * k) for k in range(2 * MAX_DIGITS + 1))
 _BINOMIAL = np.array(
     [
@@ -68,20 +68,20 @@ _step = njit(error_model="numpy")
 
 @njit(inline="always")
 def attribution(members, players, worth, worth_each, lift, total, additive):
-    """(value, share) of a predicate: the closed form of every kernel.
+    """Return (value, share) of a predicate; every kernel uses this closed form.
 
-    worth       v(W), and ``worth_each`` is v(W)/N
-    total       Σ_P y, which is the value itself where the game is additive (SUM): rounded once
-                from the exact sum, while share + lift would round three times
+    worth       v(W); ``worth_each`` is v(W)/N
+    total       Σ_P y, which is the value if the game is additive (SUM): the exact sum is rounded
+                once, share + lift would be rounded three times
 
-    A predicate that holds on every row accounts for exactly the whole. Twin: ``ids.games``.
+    A predicate that holds on every row gets exactly v(W). Reference: ``ids.games.attribute``.
     """
     share = worth if members == players else members * worth_each
     return (total if additive else share + lift), share
 
 
 class Centred(NamedTuple):
-    """What a block of emits yields; sums are in units of 2**exponent (to the power summed).
+    """The results of a block of emits; sums are in units of 2**exponent to the power summed.
 
     players     int64[e]                N, the window's players
     total       float64[e]              Σ y
@@ -90,7 +90,7 @@ class Centred(NamedTuple):
     members     int64[i, e]             m of each item
     item_total  float64[i, e]           Σ y of each item
     deviation   float64[degree, i, e]   deviation_d of each item
-    rest        float64[e]              what the rounded mean misses
+    rest        float64[e]              rounding error of the mean
     """
 
     players: npt.NDArray[np.int64]
@@ -105,15 +105,15 @@ class Centred(NamedTuple):
 
 @compiled(error_model="numpy")
 def ask(window, items, row, centre, layout, weights):
-    """One question put to a running engine: (value, share, lift) of summary ``items[row]``.
+    """Answer one question to a running engine: (value, share, lift) of summary ``items[row]``.
 
     window   int64[words]
     items    int64[k, words]
-    weights  float64[7]  what N, Σ y and the mean weigh in the worth, and what Σ (y - mean)² is
-             divided by (0: it has no part); then the slopes of the first two deviations, and what
-             Σ_P y weighs in the value where it alone is the value (SUM), else 0; own units
+    weights  float64[7]  the factors of N, Σ y and the mean in the worth, and the divisor of
+             Σ (y - mean)² (0: not used); then the slopes of the first two deviations, and the
+             factor of Σ_P y if it is the value (SUM), else 0; all in the measure's own units
 
-    The closed form of every game up to degree 2; with no player everything is 0.
+    Evaluates every game up to degree 2. Without players every result is 0.
     """
     count = window[0]
     own = items[row]
@@ -140,14 +140,14 @@ def ask(window, items, row, centre, layout, weights):
 
 @compiled(error_model="numpy")
 def centre_block(taken, centre, layout, emits):
-    """Every emit of a block: the window's moments, and each item's deviations from them.
+    """Compute the window's moments and each item's deviations for every emit of a block.
 
     taken   int64[i + 1, words, e]  exact sums of the window (first) and of each item
     centre  int64[max(1, D)]        the scale's centre
     layout  ``Scale.layout``
-    emits   Centred, filled in place (for a scale without digits only the counts)
+    emits   Centred, filled in place (only the counts if the scale has no digits)
 
-    O(e · i), allocates a few words. Twin: exact rationals in ``tests/oracles``.
+    O(e · i), allocates a few words. Reference: exact rationals in ``tests/oracles``.
     """
     degree = _degree_of(layout)
     scratch = _scratch(centre, layout)
@@ -183,7 +183,7 @@ def centre_block(taken, centre, layout, emits):
 
 @_step
 def _degree_of(layout):
-    """The highest power summed under this layout (0: rows are only counted)."""
+    """Return the highest power summed in this layout (0: rows are only counted)."""
     if len(layout[0]) == 0:
         return 0
     if len(layout[1]) == 0:
@@ -193,11 +193,11 @@ def _degree_of(layout):
 
 @_step
 def _scratch(centre, layout):
-    """What the two functions below write into, time and again.
+    """Allocate the arrays that ``_centre_window`` and ``_centre_item`` write to and reuse.
 
-    offset       int64[D]             the digits centred at
+    offset       int64[D]             the digits used as centre
     window_sums  float64[degree, 2]   the window's power sums about ``offset``
-    own_sums     float64[degree, 2]   an item's
+    own_sums     float64[degree, 2]   an item's power sums about ``offset``
     central      float64[degree + 1]  Σ_W (y - mean)**d, d = 0 … degree
     deviation    float64[degree]      of an item, d = 1 … degree
     """
@@ -208,7 +208,7 @@ def _scratch(centre, layout):
 
 @_step
 def _centre_window(window, centre, layout, scratch):
-    """Centre a whole window: its digits' means, its power sums, its central moments.
+    """Centre a window: compute the means of its digits, its power sums and its central moments.
 
     window  int64[words]  exact sums, with at least one player
     centre  int64[D]      the scale's centre
@@ -219,7 +219,7 @@ def _centre_window(window, centre, layout, scratch):
     count = window[0]
     rest = np.int64(0)
     for j in range(len(layout[0])):
-        # what one digit's rounded mean leaves goes down to the next: less than a lowest digit stays
+        # carry the remainder of this digit's rounded mean to the next: the last is below one unit
         total = rest * _RADIX + window[1 + j]
         offset[j] = np.int64(np.rint(total / count))
         rest = total - offset[j] * count
@@ -234,11 +234,11 @@ def _centre_window(window, centre, layout, scratch):
 
 @_step
 def _centre_item(own, count, mean, residual, centre, layout, scratch):
-    """The deviations of one predicate, in units of 2**exponent to the d; returns Σ_P y as a pair.
+    """Compute the deviations of one predicate, in units of 2**(exponent·d); return Σ_P y as a pair.
 
-    own       int64[words]  its exact sums
+    own       int64[words]  exact sums of the predicate
     count     int64         N, the window's players
-    mean, residual          as ``_centre_window`` gives them
+    mean, residual          as returned by ``_centre_window``
     """
     offset, window_sums, sums, _, deviation = scratch
     part = _power_sums(own, centre, offset, layout, sums)
@@ -256,7 +256,7 @@ def _centre_item(own, count, mean, residual, centre, layout, scratch):
 
 @_step
 def _about_mean(whole, residual, sums, d):
-    """Σ_i C(d, i)·(-residual)**(d-i)·P_i, rounded: Horner in (-residual), highest power first.
+    """Return Σ_i C(d, i)·(-residual)**(d-i)·P_i, rounded, by Horner's rule in -residual.
 
     whole  P_0 as a pair
     sums   float64[≥ d, 2]  P_1 … P_d, power sums about the offset
@@ -269,10 +269,10 @@ def _about_mean(whole, residual, sums, d):
 
 @_step
 def _power_sums(total, centre, offset, layout, sums):
-    """Σ (y - offset)**d for d = 1 … degree, as pairs in units of 2**exponent; returns Σ y likewise.
+    """Compute Σ (y - offset)**d, d = 1 … degree, as pairs in units of 2**(exponent·d); return Σ y.
 
     total   int64[words]       exact sums
-    centre  int64[D]           the scale's centre, about which powers of 3 and more are kept
+    centre  int64[D]           the scale's centre, about which powers 3 and higher are stored
     offset  int64[D]           digits to centre at
     sums    float64[degree,2]  changed in place
     """
@@ -286,14 +286,14 @@ def _power_sums(total, centre, offset, layout, sums):
         sums[1, 0], sums[1, 1] = _second_sum(total, offset, layout)
     if len(layout[2]) > 0:
         _higher_sums(total, centre, offset, layout, sums)
-    for j in range(count):  # what was centred away, put back
+    for j in range(count):  # add back what centring removed
         first = add(first, scale(from_word(offset[j] * total[0]), _WEIGHT[j + 1]))
     return first
 
 
 @_step
 def _second_sum(total, offset, layout):
-    """Σ (y - offset)**2: products of digits centred exactly in 128 bits, then added as pairs."""
+    """Return Σ (y - offset)**2: centre digit products exactly in 128 bits, then add as pairs."""
     count = len(layout[0])
     second = (0.0, 0.0)
     word = 1 + count
@@ -308,14 +308,14 @@ def _second_sum(total, offset, layout):
 
 @njit(inline="always")
 def _centred_product(total, word, i, j, offset):
-    """Σ (q_i - o_i)·(q_j - o_j) in 128 bits, from Σ q_i·q_j, which stands at ``word``."""
+    """Return Σ (q_i - o_i)·(q_j - o_j) in 128 bits, from Σ q_i·q_j at index ``word``."""
     low, high = mul_add(total[word], total[word + 1], -offset[i], total[1 + j])
     return mul_add(low, high, -offset[j], total[1 + i] - offset[i] * total[0])
 
 
 @njit
 def _higher_sums(total, centre, offset, layout, sums):
-    """Σ (y - offset)**d for d = 3 … degree, as pairs in units of 2**exponent to the d.
+    """Compute Σ (y - offset)**d, d = 3 … degree, as pairs in units of 2**(exponent·d).
 
     Arguments as in ``_power_sums``; rows 2, 3, … of ``sums`` are changed. O(degree² · words²),
     allocates a few words.
@@ -352,7 +352,7 @@ def _higher_sums(total, centre, offset, layout, sums):
 
 @njit
 def _second_power(total, centre, layout, number, scratch):
-    """Σ (q - c)²: products of digits of one weight together, highest weight first."""
+    """Compute Σ (q - c)²: digit products are grouped by weight, highest weight first."""
     count = len(layout[0])
     for weight in range(2 * count - 1):
         _scale_word(number, _RADIX, scratch)
@@ -371,7 +371,7 @@ def _second_power(total, centre, layout, number, scratch):
 
 @njit
 def _add_word(number, word):
-    """``number += word``, a signed one, over all its words."""
+    """Add a signed word to a multi-word integer."""
     scratch = np.full(len(number), word >> 63, np.int64)
     scratch[0] = word
     add_words(number, scratch, 0, len(number))
@@ -379,7 +379,7 @@ def _add_word(number, word):
 
 @njit
 def _scale_word(number, factor, scratch):
-    """``number *= factor`` for a factor of one word."""
+    """Multiply a multi-word integer by a factor of one word."""
     scratch[:] = factor >> 63
     scratch[0] = factor
     multiply_words(number, scratch)

@@ -1,17 +1,19 @@
-"""Estimates of attributions from rows drawn, and bounds on how far they may be off.
+"""Estimates of attributions from sampled rows, and bounds on their errors.
 
-``_half_width`` bounds how far the mean of rows drawn may be from the mean of all. Where a window is
-one part, a control variate without bias narrows it: each half of the sample is judged by what the
-other half taught. The totals of z and z² over the window are exact, z = y - mean. Fit g by a line
-(a parabola) in z on one half A of the rows drawn. Given A, the other half B is a uniform sample of
-the rows outside A, whose totals of z and z² are known as well, so
+``_half_width`` bounds the distance between the mean of the rows drawn and the mean of all rows. In
+a window with one part, an unbiased control variate makes the bound tighter. It uses cross-fitting:
+each half of the sample is evaluated with a fit from the other half. The totals of z and z² over the
+window are exact, z = y - mean. Fit g by a line (or parabola) in z on one half A of the rows drawn.
+Given A, the other half B is a uniform sample of the rows outside A, whose totals of z and z² are
+also known. Therefore
 
     Σ_A g  +  rows outside A · mean over B of (g - fit)  +  Σ of the fit outside A
 
-has no bias, whatever was learnt from A. Both ways round, and the mean of the two.
+is unbiased for any fit on A. This is done with A and B in both roles, and the two results are
+averaged.
 
-All of it is linear in g = v(W)/N · m + lift, so members and lift are estimated each by itself, and
-neither is the small difference of two large numbers.
+All steps are linear in g = v(W)/N · m + lift. Members and lift are therefore estimated separately,
+and neither is the small difference of two large numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import numpy as np
 from numba import njit
 
 from ids.kernels.closed_form import attribution
-from ids.kernels.compile import compiled
+from ids.kernels.compiler import compiled
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
 
@@ -33,14 +35,14 @@ _KAPPA = 7.0 / 3.0 + 3.0 / sqrt(2.0)
 
 @njit
 def _centred(y, mean):
-    """Y - mean, for a mean given as the rounded one and what it misses."""
+    """Return y - mean, where the mean is (rounded mean, rounding error)."""
     return (y - mean[0]) - mean[1]
 
 
 @njit
 def _horner(coefficient, z):
-    """Σ_d coefficient[d] · z**d."""
-    value = coefficient[-1]  # where that is all, z may be NaN: COUNT(*) has no values
+    """Return Σ_d coefficient[d] · z**d."""
+    value = coefficient[-1]  # with one coefficient z may be NaN: COUNT(*) has no values
     for d in range(len(coefficient) - 2, -1, -1):
         value = value * z + coefficient[d]
     return value
@@ -48,7 +50,7 @@ def _horner(coefficient, z):
 
 @njit
 def _root(slope, left, right):
-    """Where a polynomial that changes its sign once between the two ends does so."""
+    """Return the root of a polynomial that changes sign once between the two ends."""
     rising = _horner(slope, left) < 0.0
     while True:
         middle = left + (right - left) * 0.5
@@ -62,7 +64,7 @@ def _root(slope, left, right):
 
 @njit
 def _derived(coefficient, times):
-    """The coefficients of a derivative."""
+    """Return the coefficients of the derivative of order ``times``."""
     found = coefficient.copy()
     for _ in range(times):
         for d in range(1, len(found)):
@@ -73,10 +75,10 @@ def _derived(coefficient, times):
 
 @njit
 def _turns(coefficient, left, right):
-    """Where a polynomial may turn: between the turns of its derivatives it is monotonic.
+    """Return points between which a polynomial is monotonic, including both ends.
 
-    The derivative of the highest order is a line; each lower one has at most one root between two
-    neighbouring roots of the one above. Includes both ends.
+    The derivative of the highest order is a line. Each lower derivative has at most one root
+    between two adjacent roots of the next higher one.
     """
     degree = len(coefficient) - 1
     knots = np.array([left, right])
@@ -97,9 +99,9 @@ def _turns(coefficient, left, right):
 
 @njit
 def hull(coefficient, left, right, low, high):
-    """Widen [low, high] by all that a polynomial takes between ``left`` and ``right``.
+    """Widen [low, high] to cover a polynomial's values between ``left`` and ``right``.
 
-    Nothing lies between where left > right. O(degree²) bisections above degree 2.
+    The interval is empty if left > right. O(degree²) bisections above degree 2.
     """
     degree = len(coefficient) - 1
     while degree > 0 and coefficient[degree] == 0.0:
@@ -126,9 +128,9 @@ def hull(coefficient, left, right, low, high):
 
 @njit
 def logarithm(x):
-    """Ln x of + - * / alone: a library's last bit differs from one platform to the next.
+    """Return ln x, computed with + - * / only: library functions differ in the last bit.
 
-    By 2·atanh((f - 1)/(f + 1)) on x = f·2**k, f in [0.7, 1.42].
+    Uses 2·atanh((f - 1)/(f + 1)) with x = f·2**k, f in [0.7, 1.42].
     """
     fraction, exponent = frexp(x)
     if fraction < 0.70710678118654752440:
@@ -142,21 +144,21 @@ def logarithm(x):
 
 @njit
 def _half_width(mean, deviation, low, high, rows, population, logs, bernstein, replacement):
-    """How far the mean of ``rows`` numbers in [low, high] may be from the mean of ``population``.
+    """Bound the distance of the mean of ``rows`` numbers in [low, high] from the population's mean.
 
     deviation  the sample's standard deviation
-    logs       log(2/δ) for Hoeffding, log(10/δ) (log(4/δ) with replacement) for Bernstein: both
-               sides, each with half of δ
+    logs       log(2/δ) for Hoeffding, log(10/δ) (log(4/δ) with replacement) for Bernstein; the
+               bounds are two-sided, with half of δ for each side
 
-    Hoeffding (Serfling's without replacement), or empirical Bernstein: Maurer & Pontil's with
-    replacement, Bardenet & Maillard's without. Where rows are so few that the Bernstein bound would
-    be the wider one even if nothing varied, Hoeffding's stands: rows, range and population settle
-    that, not what was drawn, so nothing is added to δ. And never more than what is certain.
-    Twin: ``tests/games/textbook_estimate.py``.
+    Uses Hoeffding (Serfling without replacement) or empirical Bernstein: Maurer & Pontil with
+    replacement, Bardenet & Maillard without. With so few rows that the Bernstein bound would be
+    wider even for a variance of 0, it uses Hoeffding. This choice depends on the number of rows,
+    the range and the population, not on the values drawn, so δ need not be split. The result never
+    exceeds the largest possible distance. Reference: ``tests/games/textbook_estimate.py``.
     """
     spread = high - low
     fraction = rows / population
-    left = 1.0  # what of the variance drawing without replacement leaves
+    left = 1.0  # the factor that drawing without replacement leaves of the variance
     sure = max(high - mean, mean - low)
     if not replacement:
         left = 1.0 - (rows - 1) / population
@@ -176,7 +178,7 @@ def _half_width(mean, deviation, low, high, rows, population, logs, bernstein, r
 
 @njit
 def _look(y, member, plays, mean, unit, lift):
-    """A row: u = z·unit and u² (0 where it does not play), its lift, and whether it is a member."""
+    """Return u = z·unit and u² (0 if y is NULL), the lift, and 1.0 for a member, else 0.0."""
     z = _centred(y, mean)
     u = z * unit if plays else 0.0
     if member:
@@ -186,7 +188,7 @@ def _look(y, member, plays, mean, unit, lift):
 
 @njit
 def _totals(rows, first, last, mean, unit, lift):
-    """Σ u, Σ u², the lift and m of some rows."""
+    """Return Σ u, Σ u², the lift and m over a range of rows."""
     _, value, member, plays = rows
     everyone = len(plays) == 0
     u = v = g = m = 0.0
@@ -198,7 +200,7 @@ def _totals(rows, first, last, mean, unit, lift):
 
 @njit
 def _fit(rows, first, last, mean, unit, lift, control, totals):
-    """Least squares of the lift and of m on u (and u²): the slopes of the lift, then those of m."""
+    """Fit lift and m by least squares on u (and u²); return the slopes of the lift, then of m."""
     _, value, member, plays = rows
     everyone = len(plays) == 0
     n = last - first
@@ -213,7 +215,7 @@ def _fit(rows, first, last, mean, unit, lift, control, totals):
     if not uu > 0.0:
         return (0.0, 0.0), (0.0, 0.0)
     across = uu * vv - uv * uv
-    if control < 2 or not across > 1e-9 * uu * vv:  # all but one line: the parabola is not seen
+    if control < 2 or not across > 1e-9 * uu * vv:  # nearly collinear: fit only a line
         return (gu / uu, 0.0), (mu / uu, 0.0)
     return (
         ((gu * vv - gv * uv) / across, (gv * uu - gu * uv) / across),
@@ -223,7 +225,7 @@ def _fit(rows, first, last, mean, unit, lift, control, totals):
 
 @njit
 def _residuals(rows, first, last, mean, unit, lift, base, fit):
-    """The means of lift - fit and of m - fit, and the sum of squares of g - fit about its mean."""
+    """Return the means of lift - fit and m - fit, and Σ (g - fit - its mean)²."""
     _, value, member, plays = rows
     everyone = len(plays) == 0
     n = last - first
@@ -244,7 +246,7 @@ def _residuals(rows, first, last, mean, unit, lift, base, fit):
 
 @njit
 def _range(coefficient, slopes, unit, left, right):
-    """What g - fit may be: on members, on other players, and 0 on rows that do not play."""
+    """Return the range of g - fit over members, other players, and NULLs (where it is 0)."""
     other = np.zeros(3)
     other[1], other[2] = -slopes[0] * unit, -slopes[1] * (unit * unit)
     inside = np.zeros(max(len(coefficient), 3))
@@ -256,7 +258,7 @@ def _range(coefficient, slopes, unit, left, right):
 
 @njit
 def _lift_of(e, form, coefficient):
-    """The coefficients of a member's lift, and what each member has as its share."""
+    """Return the coefficients of a member's lift, and the share of one member."""
     lift = coefficient.copy()
     lift[0] = 0.0
     for d in range(len(form.slopes)):
@@ -266,21 +268,22 @@ def _lift_of(e, form, coefficient):
 
 @njit
 def _cross(e, k, parts, drawn, whole, form, coefficient, odds, how, control):
-    """Part k, the only one of window e: estimated members and lift, the error and variance of g.
+    """Estimate members and lift of part k, the only part of window e, with a control variate.
 
-    Arguments as in ``estimate_windows``. O(rows), allocates a few words.
+    Returns (members, lift, error of g, variance of g). Arguments as in ``estimate_windows``.
+    O(rows), allocates a few words.
     """
     mean, central, population = (form.mean[e], form.rest[e]), form.central, parts.population[k]
     left, right = _centred(parts.low[k], mean), _centred(parts.high[k], mean)
     lift, base = _lift_of(e, form, coefficient)
-    reach = max(abs(left), abs(right))
-    unit = 1.0 / reach if 0.0 < reach < np.inf else 1.0
-    # the population's own totals: the window's less those of the rows taken whole
+    extent = max(abs(left), abs(right))
+    unit = 1.0 / extent if 0.0 < extent < np.inf else 1.0
+    # totals of the population: those of the window minus those of the rows known exactly
     gone = _totals(whole, whole.starts[e], whole.starts[e + 1], mean, unit, lift)
     all_u = central[1, e] * unit - gone[0]
     all_v = central[2, e] * (unit * unit) - gone[1] if control > 1 else 0.0
     middle = (drawn.starts[k] + drawn.starts[k + 1]) // 2
-    # either way round has half of δ
+    # half of δ for each of the two roles
     logs = logarithm(2.0 * odds[0]), logarithm(2.0 * odds[1])
     members = lifts = error = squares = 0.0
     for way in range(2):
@@ -312,15 +315,15 @@ def _cross(e, k, parts, drawn, whole, form, coefficient, odds, how, control):
     return members, lifts, error, variance
 
 
-# Two rows on either side: a slope to learn, and a spread to judge it by.
+# At least two rows per half: for a slope, and for a variance.
 _HALVED = 4
 
 
 @njit
 def _tally(rows, first, last, mean, coefficient, sums):
-    """Sums over the members among some rows: m, Σ y, Σ z, Σ z², … with z = y - mean (a pair).
+    """Compute m, Σ y, Σ z, Σ z², … over the members in a range of rows, z = y - mean (a pair).
 
-    Returns Σ g and Σ (g - its mean)² over all these rows; g is 0 where no member is.
+    Returns Σ g and Σ (g - mean of g)² over all rows in the range; g is 0 for non-members.
     """
     sums[:] = 0.0
     total = 0.0
@@ -347,12 +350,12 @@ def _tally(rows, first, last, mean, coefficient, sums):
 
 @njit
 def _polynomial(e, form, additive, coefficient):
-    """The coefficients of h about the mean, in window e."""
+    """Write the coefficients of h about the mean of window e."""
     players, mean, _, central, worth, slopes = form
     coefficient[:] = 0.0
     if not players[e] > 0.0:
         return
-    if additive:  # a row's part is its value, and nothing is gained by adding it up from four terms
+    if additive:  # a row contributes its value, which needs no sum of four terms
         coefficient[0] = mean[e]
         coefficient[1] = 1.0
         return
@@ -364,7 +367,7 @@ def _polynomial(e, form, additive, coefficient):
 
 @njit
 def _attribute(e, form, additive, sums, out):
-    """Value, share and lift from sums over the members."""
+    """Write value, share and lift, computed from the sums over the members."""
     players, worth = form.players[e], form.worth[e]
     if not players > 0.0:
         return
@@ -390,7 +393,7 @@ def _exact(rows, population, replacement):
 
 @njit
 def _sampled(parts, drawn, first, last, replacement):
-    """How many parts of a window share its δ: those with rows drawn, but not all."""
+    """Count the parts of a window that share its δ: those with some but not all rows drawn."""
     count = 0
     for k in range(first, last):
         rows = _rows(drawn, k)
@@ -401,7 +404,7 @@ def _sampled(parts, drawn, first, last, replacement):
 
 @njit
 def _add_part(k, parts, drawn, mean, coefficient, logs, how, sums, own):
-    """Add part k's sums, expanded to its population; returns its error and its variance."""
+    """Add the sums of part k, scaled up to its population; return its error and its variance."""
     population, rows, replacement = parts.population[k], _rows(drawn, k), how[1]
     if population <= 0:
         return 0.0, 0.0
@@ -415,7 +418,7 @@ def _add_part(k, parts, drawn, mean, coefficient, logs, how, sums, own):
     if _exact(rows, population, replacement):
         return 0.0, 0.0
     average = total / rows
-    # one row tells nothing of the spread: at most it is half the range
+    # the variance of one row is unknown, but at most a quarter of the squared range
     variance = 0.25 * (high - low) ** 2
     if rows > 1:
         variance = squares / (rows - 1)
@@ -429,9 +432,10 @@ def _add_part(k, parts, drawn, mean, coefficient, logs, how, sums, own):
 
 @njit
 def _is_the_rest(e, first, last, parts, drawn, whole, form):
-    """Whether window e is one part and the rows taken whole: then the part's own totals are known.
+    """Return whether window e has one part besides the rows known exactly.
 
-    Fewer rows than players: strata were left out, and who knows their totals?
+    The totals of that part are then known, too. If the window has more players than these rows,
+    some strata were left out, and their totals are unknown.
     """
     held = whole.starts[e + 1] - whole.starts[e]
     return (
@@ -443,19 +447,20 @@ def _is_the_rest(e, first, last, parts, drawn, whole, form):
 
 @compiled()
 def estimate_windows(parts, drawn, whole, form, additive, odds, how, control, out):
-    """Estimate an attribution at each window, in the order of the rows given.
+    """Estimate an attribution in each window; sums are taken in the order of the given rows.
 
     parts    Parts: window int64[p] ascending, population int64[p], low and high float64[p]
     drawn    Drawn: starts int64[p+1], value float64[n], member bool[n], plays bool[n or 0]
     whole    Drawn, with starts int64[w+1]
     form     players, mean, rest float64[w], central float64[>degree, w], worth float64[w],
              slopes float64[degree, w]
-    odds     2/δ, and 10/δ or 4/δ: their logarithms are what ``_half_width`` takes
+    odds     2/δ, and 10/δ or 4/δ; ``_half_width`` takes their logarithms
     how      bernstein, replacement
-    control  how many of z, z² to lean on (0: no control variate)
+    control  number of control variates among z, z² (0: none)
     out      float64[5, w]  value, share, lift, error, standard error; zeros
 
-    O(rows + parts + windows), allocates a few words. Twin: ``tests/games/textbook_estimate.py``.
+    O(rows + parts + windows), allocates a few words.
+    Reference: ``tests/games/textbook_estimate.py``.
     """
     degree = len(form.slopes)
     coefficient = np.zeros(degree + 1)

@@ -1,15 +1,15 @@
 """The slide loop of a query that emits at every row: exact sums and closed form in one pass.
 
-When a window emits after each row, copying sums and centring them emit by emit costs far more than
-maintaining them. Here each item's sums over a block of emits are a running total of integers, read
-as exact pairs of doubles, and the closed form of the first-degree games (SUM, COUNT, AVG) follows
-for the whole block. Every loop but the running total runs on vectors: no branches, no calls, fixed
-length, columns of one scratch array at constant distances. Twin: ``replay`` with ``centre_block``,
-whose numbers these are, to the bit.
+If a window emits after each row, copying and centring the sums per emit costs far more than
+maintaining them. Here the sums of each item over a block of emits are running totals of integers,
+converted to exact pairs of doubles. The closed form of the first-degree games (SUM, COUNT, AVG)
+then follows for the whole block. Every loop except the running total is vectorised: no branches, no
+calls, a fixed length, and the columns of one scratch array at constant distances. ``replay`` and
+``centre_block`` give the same numbers, bit for bit.
 
-Results are written past the caches, eight doubles at a time. A result column is not read again
-soon: ordinary stores would first fetch each line of memory only to overwrite it; these do not,
-which halves the traffic of a query that is bound by its output.
+Results are written with non-temporal stores, eight doubles at a time. A result column is not read
+again soon. Ordinary stores would first load each cache line only to overwrite it; these do not,
+which halves the memory traffic of a query that is bound by its output.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from ids.kernels.closed_form import attribution
-from ids.kernels.compile import compiled
+from ids.kernels.compiler import compiled
 from ids.kernels.wide_numbers import deviation_of, mean_of, two_sum
 from ids.model import DIGIT_BITS
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
 
 
-DENSE_ROWS = 2 ** (52 - DIGIT_BITS)  # so many digits sum to a whole number a double holds
-DENSE_ITEMS = 62  # with the window itself, one bit each of a signed word
+DENSE_ROWS = 2 ** (52 - DIGIT_BITS)  # the sum of this many digits is an exact double
+DENSE_ITEMS = 62  # one bit of a signed word per item, and one for the window
 
-BLOCK = 136  # emits at a time: scratch stays in the nearest cache, whole lines each
+BLOCK = 136  # emits per block: the scratch array fits into the L1 cache, in whole cache lines
 _LANES = 8  # doubles written at once
 _RADIX = float(2**DIGIT_BITS)
 
-# The numbers of a kernel without bounds or zero checks: they would keep loops from vectors.
+# Without checks for division by zero, which would prevent vectorisation.
 _loop = njit(nogil=True, error_model="numpy")
 
 
 @intrinsic
 def _store_lanes(_typing, target, row, place, source, start):
-    """``target[row, place : place + 8] = source[start : start + 8]``, past the caches.
+    """Store ``target[row, place : place + 8] = source[start : start + 8]``, bypassing the caches.
 
-    target  float64[r, n]  C-contiguous; the place written must be aligned to 64 bytes
+    target  float64[r, n]  C-contiguous; the address written must be aligned to 64 bytes
     source  float64[m]
     """
     signature = types.void(target, types.int64, types.int64, source, types.int64)
@@ -69,7 +69,7 @@ def _store_lanes(_typing, target, row, place, source, start):
 
 @intrinsic
 def _fence(_typing):
-    """Everything stored so far is visible to other threads from here on."""
+    """Make all stores so far visible to other threads."""
 
     def emit(context, builder, _signature, _arguments):
         builder.fence("seq_cst")
@@ -79,14 +79,14 @@ def _fence(_typing):
 
 
 class Forms(NamedTuple):
-    """First-degree games, and where their answers go.
+    """First-degree games, and the output rows for their answers.
 
     by_count, by_total, by_mean  float64[g]  v = by_count·N + by_total·Σ y + by_mean·mean
-    slope     float64[g, n]     the factor of the deviation, by N
-    additive  bool[g]           whether the value is Σ_P y itself
+    slope     float64[g, n]     the slope of the deviation, by N
+    additive  bool[g]           whether the value is Σ_P y
     worth     int64[g]          output row of v, or -1
     answers   int64[g, i, 3]    output rows of value, share and lift of each item, or -1
-    counts    int64             output row of the rows in the window, written as int64
+    counts    int64             output row of the number of rows in the window, written as int64
     """
 
     by_count: npt.NDArray[np.float64]
@@ -116,7 +116,7 @@ def _cut(values, unit, top, low):
 
 @_loop
 def _load(rows, member, start, size, unit, ints, column, place):
-    """Membership words and both digits of ``size`` rows, to three columns from ``place`` on."""
+    """Write membership words and both digits of ``size`` rows to three columns, at ``place``."""
     words = column * BLOCK + place
     _words(rows.atom[start : start + size], member, ints[words : words + size])
     top = words + BLOCK
@@ -129,7 +129,7 @@ def _load(rows, member, start, size, unit, ints, column, place):
 # item's change and, summed up, its m and digit sums.
 @_loop
 def _change(ints, item):
-    """What each emit changes in an item: arriving less expiring, masked by membership."""
+    """Compute the change of an item at each emit: arriving minus expiring, masked by membership."""
     for e in range(BLOCK):
         comes = -((ints[e] >> item) & 1)
         goes = -((ints[3 * BLOCK + e] >> item) & 1)
@@ -140,7 +140,7 @@ def _change(ints, item):
 
 @_loop
 def _sum_up(ints, running, size):
-    """Changes to totals, from the totals before this block on."""
+    """Turn changes into totals, starting from the totals before this block."""
     members = running[0]
     top = running[1]
     low = running[2]
@@ -159,7 +159,7 @@ def _sum_up(ints, running, size):
 # Columns of an item's doubles: m, Σ y as an exact pair, then value, share, lift.
 @_loop
 def _read(ints, item):
-    """Totals as doubles: m, and Σ y as an exact pair in units of the lowest digit."""
+    """Convert totals to doubles: m, and Σ y as an exact pair in units of the lowest digit."""
     for e in range(BLOCK):
         top = float(ints[7 * BLOCK + e]) * _RADIX
         low = float(ints[8 * BLOCK + e])
@@ -170,7 +170,7 @@ def _read(ints, item):
 # Columns of the window's doubles: N, the mean as a pair, Σ y rounded.
 @_loop
 def _average(item, window):
-    """The window's mean as a pair; 0 where there is no player."""
+    """Compute the window's mean as a pair; 0 without players."""
     for e in range(BLOCK):
         players = item[e]
         mean, missing = mean_of(item[BLOCK + e], item[2 * BLOCK + e], players)
@@ -191,7 +191,7 @@ def _weigh(window, forms, g, unit, game):
         game[BLOCK : 2 * BLOCK] = slope[np.int64(window[0])] * unit
     else:
         for e in range(BLOCK):
-            # lanes behind the last emit of a short block hold anything at all
+            # after the last emit of a short block the values are arbitrary
             players = min(max(np.int64(window[e]), 0), len(slope) - 1)
             game[BLOCK + e] = slope[players] * unit
     by_count = forms.by_count[g]
@@ -207,7 +207,7 @@ def _weigh(window, forms, g, unit, game):
 
 @_loop
 def _close(item, window, game):
-    """The closed form of one game: lift = slope·(Σ_P y - m·mean), then value and share."""
+    """Evaluate the closed form of one game: lift = slope·(Σ_P y - m·mean), then value and share."""
     for e in range(BLOCK):
         members = item[e]
         deviation = deviation_of(
@@ -228,14 +228,14 @@ def _close(item, window, game):
 
 @_loop
 def _own_total(item, unit):
-    """The value of an additive game; apart, as a choice inside ``_close`` would cost all games."""
+    """Write the value of an additive game; a branch in ``_close`` would slow down all games."""
     for e in range(BLOCK):
         item[3 * BLOCK + e] = (item[BLOCK + e] + item[2 * BLOCK + e]) * unit
 
 
 @_loop
 def _write(out, row, place, column, start, size):
-    """One column of answers to its output row (row -1: nobody asked)."""
+    """Copy one column of answers to its output row (row -1: not requested)."""
     if row < 0:
         return
     if size == BLOCK and place % _LANES == 0:
@@ -248,7 +248,7 @@ def _write(out, row, place, column, start, size):
 
 @_loop
 def _answer(ints, running, item, window, games, forms, unit, out, place, size):
-    """Every item of one block: totals, then each game's closed form, then out."""
+    """Process every item of one block: totals, then each game's closed form, then the output."""
     for k in range(len(running)):
         _change(ints, k)
         _sum_up(ints, running[k], size)
@@ -270,16 +270,17 @@ def _answer(ints, running, item, window, games, forms, unit, out, place, size):
 
 @compiled(error_model="numpy")
 def dense(rows, member, width, starts, first, stop, exponent, forms, out):
-    """Emits ``first`` to ``stop`` of a count window of ``width`` rows that emits at every row.
+    """Compute emits ``first`` to ``stop`` of a count window that emits at every row.
 
-    rows      ``slide.Rows``, key by key; emit e is that of row e
+    rows      ``slide.Rows``, key by key; emit e belongs to row e
+    width     the rows in a full window
     member    int64[a + 1]  bit 0: the atom's rows are players; bit k: item k - 1 holds
-    starts    int64[k + 1]  where each key's rows begin
+    starts    int64[k + 1]  the first row of each key, and the end
     exponent  of the scale (two digits)
-    forms     the games, and where their answers go
-    out       float64[r, n] out: answers; n a multiple of 8, rows aligned to 64 bytes
+    forms     the games, and the output rows for their answers
+    out       float64[r, n] out: answers; n is a multiple of 8, rows are aligned to 64 bytes
 
-    O(emits · items), allocates a few KiB. Ranges of emits are independent: run them on threads.
+    O(emits · items), allocates a few KiB. Ranges of emits are independent and can run on threads.
     """
     unit = 2.0**-exponent
     lowest = 2.0 ** (exponent - 2 * DIGIT_BITS)
@@ -297,7 +298,7 @@ def dense(rows, member, width, starts, first, stop, exponent, forms, out):
             continue
         running[:] = 0
         for at in range(max(starts[key], begin - width), begin, BLOCK):
-            # rows already inside when this range begins: summed, but nothing is emitted
+            # rows in the window before this range: summed, but nothing is emitted
             size = min(BLOCK, begin - at)
             _load(rows, member, at, size, unit, ints, 0, 0)
             ints[3 * BLOCK : 6 * BLOCK] = 0

@@ -1,20 +1,20 @@
-"""Blocks of an index: rows in the order of one column's values, built and read.
+"""Blocks of an index: rows sorted by the values of one column.
 
-Every value is read as a *key*, an int64 in the order of the values: a whole number, an instant, a
-code or a Boolean as it is; a double by its bits, with NaN above the rest and one zero. A block's
-*directory* then finds a key without a look at the rows: an entry for each distinct key where these
-are few, else one in ``_STRIDE`` places. Read back, keys become slices of blocks, and slices become
-places or bits. Arrays that every reader takes:
+Every value is converted to a *key*, an int64 in the order of the values: an integer, a timestamp, a
+code or a Boolean as it is; a double by its bits, with NaN above the rest and only one zero. The
+*directory* of a block finds a key without reading the rows. It has one entry per distinct key if
+these are few, else one entry per ``_STRIDE`` positions. A lookup turns keys into slices of blocks,
+and slices into row positions or bits. Arrays that every lookup takes:
 
 blocks  int64[b, 6]    first row, rows, rows not NULL, first and last entry of the directory, and
-                       whether each distinct key has an entry of its own; in window order
-order   uint16[m]      block by block, the places inside it in the order of their keys
-keys    int64[d]       the directories' keys, and
-starts  int32[d]       where in their block each begins
-values, valid, double  the column's rows inside, as ``build_block`` takes them
-low     int64[k], high int64[k]   the keys asked for: ascending intervals, both ends inside
-nulls   bool           whether NULL is asked for
-first   int            the number of the oldest row inside: rows below it have expired
+                       whether each distinct key has an entry; in window order
+order   uint16[m]      block by block, the positions in the block, sorted by key
+keys    int64[d]       the keys of the directories, and
+starts  int32[d]       where in the block's order each begins
+values, valid, double  the column's rows in the window, as ``build_block`` takes them
+low     int64[k], high int64[k]   the requested keys: ascending intervals, both ends included
+nulls   bool           whether NULL is requested
+first   int            the number of the oldest row in the window: rows below it have expired
 bounds  int32[b, k + 1, 2]   where each interval begins and ends in each block's order; NULLs last
 """
 
@@ -26,14 +26,14 @@ from numba import njit
 from numba.core import types
 from numba.extending import intrinsic
 
-from ids.kernels.compile import compiled
+from ids.kernels.compiler import compiled
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
 
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
-# Rows a distinct key must have, on average, for each to get an entry of its own; places between
-# entries where they have fewer.
+# With at least COMMON rows per distinct key, on average, every key gets a directory entry;
+# otherwise there is one entry per _STRIDE positions.
 COMMON, _STRIDE = 16, 32
 _SIGN = np.uint64(2**63)
 _INFINITY = 0x7FF0000000000000
@@ -44,7 +44,7 @@ _ZERO = np.uint64(0)
 
 @njit(inline="always")
 def _key_of(value, double):
-    """The key of a value; a double comes as its bits (``view(int64)``) and says so."""
+    """Return the key of a value; doubles are passed as their bits (``view(int64)``)."""
     bits = np.int64(value)
     if not double:
         return bits
@@ -59,19 +59,19 @@ def _key_of(value, double):
 def build_block(values, valid, double, at, count, order, into, keys, starts, entry):
     """Sort one block, NULLs last, and write its directory; equal keys stay in window order.
 
-    values  int64[n] | int32[n] | uint8[n]  the column's rows inside; doubles by their bits
+    values  int64[n] | int32[n] | uint8[n]  the column's rows in the window; doubles as their bits
     valid   bool[n]
-    double  bool          whether the bits are those of doubles
+    double  bool          whether ``values`` are the bits of doubles
     at      int           the block's first row in ``values``
     count   int           the block's rows, at most 65,536
-    order   uint16[m]     the block's places in the order of their keys, written from ``into`` on
+    order   uint16[m]     the block's positions sorted by key, written from ``into`` on
     keys    int64[d]      the directory's keys, written from ``entry`` on
-    starts  int32[d]      where each stands in the order
+    starts  int32[d]      the position of each key in the order
 
-    Returns (rows not NULL, entries written, whether each distinct key has its own); there is at
-    most one entry for ``COMMON`` rows, and one more. O(count · bytes in which the keys differ):
-    a radix sort, so that no comparison is guessed wrong. Twin: a stable argsort, in
-    ``tests/state/test_index.py``.
+    Returns (rows not NULL, entries written, whether each distinct key has an entry). There is at
+    most one entry per ``COMMON`` rows, plus one. O(count · bytes in which the keys differ): a radix
+    sort avoids mispredicted comparisons.
+    Reference: a stable argsort in ``tests/state/test_index.py``.
     """
     key, place = np.empty(count, np.uint64), np.empty(count, np.uint16)
     known = 0
@@ -99,7 +99,7 @@ def build_block(values, valid, double, at, count, order, into, keys, starts, ent
 
 @njit
 def _radix(key, place, known, widest):
-    """Keys and places by ascending keys: one stable pass for each byte of the widest key."""
+    """Sort keys and positions by key: one stable pass per byte of the widest key."""
     other, away = np.empty_like(key), np.empty_like(place)
     shift = _ZERO
     while known > 1 and widest > _ZERO:
@@ -144,7 +144,7 @@ _ONE = np.uint64(1)
 
 @intrinsic
 def _lowest_bit(_typing, _word):
-    """The place of the lowest bit set; the word is not 0."""
+    """Return the position of the lowest set bit; the word must not be 0."""
 
     def emit(_context, builder, _signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -160,7 +160,7 @@ def _set_bit(bits, place):
 
 @njit(inline="always")
 def _emit_word(word, first, out, n):
-    """Write ``first`` plus the place of each bit set; places below 0 are passed over."""
+    """Write ``first`` plus the position of each set bit; skip results below 0."""
     while word:
         place = first + np.int64(_lowest_bit(word))
         out[n] = place
@@ -171,7 +171,7 @@ def _emit_word(word, first, out, n):
 
 @njit(inline="always")
 def _at_or_above(ascending, entry, last, key):
-    """The first of the entries that is not below the key; ``last`` if all are."""
+    """Return the first entry that is not below the key, or ``last`` if there is none."""
     count = last - entry
     while count > 0:
         half = count >> 1
@@ -183,10 +183,10 @@ def _at_or_above(ascending, entry, last, key):
 
 @njit(inline="always")
 def _refine(order, at, begin, end, values, double, key, shift):
-    """Between two entries of a directory: the first live row whose key is not below.
+    """Find the first live row, between two directory entries, whose key is not below ``key``.
 
-    ``shift`` is the block's first row less the oldest inside; where it is negative, rows that have
-    expired stand in the order, whose values are gone: these are passed over one by one.
+    ``shift`` is the block's first row minus the oldest row in the window. If it is negative, the
+    order contains expired rows whose values are gone; these are skipped one by one.
     """
     if shift < 0:
         for i in range(begin, end):
@@ -205,10 +205,10 @@ def _refine(order, at, begin, end, values, double, key, shift):
 
 @compiled()
 def find_slices(blocks, order, keys, starts, values, double, low, high, nulls, first, bounds):
-    """Write where each interval begins and ends in each block; return how many rows these hold.
+    """Write where each interval begins and ends in each block; return the number of rows in them.
 
-    O(blocks · intervals · log entries): the rows are not looked at where every key has its entry,
-    and five of them are where not.
+    O(blocks · intervals · log entries). Rows are read only if not every key has an entry: five per
+    lookup.
     """
     total = 0
     origin = blocks[0, 0] if len(blocks) else 0
@@ -238,7 +238,7 @@ def find_slices(blocks, order, keys, starts, values, double, low, high, nulls, f
 
 @njit(inline="always")
 def _asked(value, valid, double, low, high, nulls):
-    """Whether one row's key is in one of the intervals."""
+    """Return whether a row's key is in one of the intervals."""
     if not valid:
         return nulls
     key = _key_of(value, double)
@@ -250,13 +250,13 @@ def _asked(value, valid, double, low, high, nulls):
 
 @compiled()
 def emit_slices(blocks, order, bounds, values, valid, double, low, high, nulls, first, out):
-    """Write the places inside of the rows asked for, ascending; return how many.
+    """Write the positions in the window of the matching rows, ascending; return how many.
 
-    Rows behind the last block are looked at one by one.
-    out  int64[p]  room for the rows of the slices and those behind the blocks
+    Rows after the last block are checked one by one.
+    out  int64[p]  large enough for the rows of the slices and those after the blocks
 
-    O(matches): rows of one key stand in window order as they are, a few are sorted, and many of
-    several keys go by way of bits, at most 1,024 words a block.
+    O(matches): rows with one key are already in window order, a few rows are sorted, and many rows
+    with several keys go through a bitmap of at most 1,024 words per block.
     """
     n = 0
     words = np.empty(0, np.uint64)
@@ -290,7 +290,7 @@ def emit_slices(blocks, order, bounds, values, valid, double, low, high, nulls, 
 
 @njit
 def _insert(out, begin, end):
-    """Sort a few by insertion."""
+    """Sort a few values by insertion."""
     for i in range(begin + 1, end):
         value, j = out[i], i
         while j > begin and out[j - 1] > value:
@@ -301,7 +301,7 @@ def _insert(out, begin, end):
 
 @njit
 def _emit_straight(order, bounds, at, shift, words, out, n):
-    """Many rows of one block, in window order by way of bits; ``words`` are 0 before and after."""
+    """Write many rows of one block in window order, through the bitmap ``words``, left all 0."""
     for k in range(len(bounds)):
         for i in range(at + bounds[k, 0], at + bounds[k, 1]):
             _set_bit(words, order[i])
@@ -313,7 +313,10 @@ def _emit_straight(order, bounds, at, shift, words, out, n):
 
 @compiled()
 def mark_slices(blocks, order, bounds, values, valid, double, low, high, nulls, first, bits):
-    """As ``emit_slices``, but set the bit of each place: uint64[ceil(rows / 64)]. O(matches)."""
+    """Like ``emit_slices``, but set the bit of each position in ``bits``, uint64[ceil(rows / 64)].
+
+    O(matches).
+    """
     origin = blocks[0, 0] if len(blocks) else 0
     behind = 0
     for b in range(len(blocks)):
@@ -331,14 +334,14 @@ def mark_slices(blocks, order, bounds, values, valid, double, low, high, nulls, 
 
 @compiled()
 def mark_places(places, bits):
-    """Set the bits of places, int64[n]. O(n)."""
+    """Set the bits at the given positions, int64[n]. O(n)."""
     for i in range(len(places)):
         _set_bit(bits, places[i])
 
 
 @compiled()
 def emit_bits(bits, out):
-    """Write the places of the bits that are set, ascending; return how many. O(words + bits)."""
+    """Write the positions of the set bits, ascending; return how many. O(words + bits)."""
     n = 0
     for w in range(len(bits)):
         n = _emit_word(bits[w], w << 6, out, n)
@@ -347,7 +350,7 @@ def emit_bits(bits, out):
 
 @compiled()
 def keep_within(values, valid, double, low, high, nulls, places, out):
-    """Of these places, those on which the key is asked for; returns how many. O(places).
+    """Keep the positions whose key is in one of the intervals; return how many. O(places).
 
     out  int64[places]  may be ``places`` itself
     """

@@ -1,22 +1,22 @@
-"""Priority-sample of a sliding window: a random priority a row, and the rows that still matter.
+"""Priority-sample of a sliding window: each row has a random priority, and few rows are kept.
 
-A row matters while it is among the ``size`` highest of itself and all newer rows: those newer
-outlive it, so once ``size`` of them are higher it will never again be drawn. The same sweep keeps a
+A row is kept while it is among the ``size`` highest of itself and all newer rows. Newer rows expire
+later, so once ``size`` of them are higher, the row can never be drawn again. The same sweep keeps a
 uniform sample (random priorities), the largest values (priority y) and the smallest (-y).
 
-With replacement, many samples of one row are kept, each by priorities of its own: copy c of the
-sample is the row with the highest of c's priorities, and a row is worth keeping while it is, for
-some copy, higher than all newer rows (Babcock, Datar and Motwani 2002).
+With replacement, there are many copies of a sample of one row, each with separate priorities: copy
+c samples the row with the highest of its priorities. A row is kept while it is higher than all
+newer rows for some copy (Babcock, Datar and Motwani 2002).
 
-``draw`` samples a window at each of its emits. Three lists of rows, each by its own key in
-descending order, hold whatever a later emit may need:
+``draw`` samples a window at each of its emits. It maintains three lists of rows, each sorted by its
+key in descending order, which contain all rows that a later emit may need:
 
-    by priority   the sample, and as many rows more as may be taken whole
+    by priority   the sample, plus the number of rows that may be taken as extremes
     by rank       the largest values
     by -rank      the smallest values
 
-A list holds the rows among the ``limit`` highest of themselves and all newer rows, and, until the
-next sweep, some others.
+A list contains the rows that are among the ``limit`` highest of themselves and all newer rows, and,
+until the next sweep, some others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from ids.kernels.compile import compiled
+from ids.kernels.compiler import compiled
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
 
@@ -37,7 +37,7 @@ _FIRST = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND = np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 2.0**-53
 
-# 32 ranges of 1 - priority to a power of two: at most 3 % more rows are kept than must be.
+# 32 ranges of 1 - priority per power of two: at most 3 % more rows are kept than necessary.
 _DROPPED = np.int64(47)
 _LOWEST = np.int64((1023 - 53) << 5)
 _RANGES = 53 * 32 + 1
@@ -45,7 +45,7 @@ _RANGES = 53 * 32 + 1
 
 @njit
 def finalised(z):
-    """SplitMix64's last step: every bit of the result depends on every bit of ``z`` (uint64)."""
+    """Apply the last step of SplitMix64: each bit of ``z`` (uint64) affects all result bits."""
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
     return z ^ (z >> np.uint64(31))
@@ -53,10 +53,10 @@ def finalised(z):
 
 @njit
 def mixed(seed, number):
-    """Uniform in [0, 1), a multiple of 2**-53: one draw for a seed (uint64) and a number.
+    """Return one draw for a seed (uint64) and a number: uniform in [0, 1), a multiple of 2**-53.
 
-    SplitMix64, jumped to: the seed is finalised first, so that the streams of seeds 0, 1, 2 … do
-    not overlap.
+    Computes output ``number`` of SplitMix64 without the ones before it. The seed is finalised
+    first, so that the streams of seeds 0, 1, 2 … do not overlap.
     """
     state = finalised(seed + _GOLDEN) + (np.uint64(number) + np.uint64(1)) * _GOLDEN
     return np.float64(finalised(state) >> np.uint64(11)) * _TO_UNIT
@@ -64,13 +64,13 @@ def mixed(seed, number):
 
 @compiled()
 def mix(seed, sequence, out):
-    """The priorities of rows, by the numbers under which they arrived.
+    """Write the priorities of rows, given their arrival numbers.
 
     seed      uint64
     sequence  int64[n]
     out       float64[n]  written: uniform in [0, 1), multiples of 2**-53
 
-    O(n), allocates nothing. Twin: SplitMix64 in Python's whole numbers, in the test.
+    O(n), allocates nothing. Reference: SplitMix64 in Python integers, in the test.
     """
     for i in range(np.uint64(len(sequence))):
         out[i] = mixed(seed, sequence[i])
@@ -78,7 +78,7 @@ def mix(seed, sequence, out):
 
 @njit
 def _replace_least(heap, start, length, value):
-    """Put ``value`` in the place of the least of ``heap[start : start + length]``, a min-heap."""
+    """Replace the least value of the min-heap ``heap[start : start + length]`` by ``value``."""
     place = 0
     child = 1
     while child < length:
@@ -94,7 +94,7 @@ def _replace_least(heap, start, length, value):
 
 @njit
 def _add_to_heap(heap, start, place, value):
-    """Add ``value`` at ``place``, the first free one of a min-heap that is not full yet."""
+    """Add ``value`` to a min-heap that is not full; ``place`` is its first free index."""
     while place > 0:
         above = (place - 1) >> 1
         if heap[start + above] <= value:
@@ -105,17 +105,18 @@ def _add_to_heap(heap, start, place, value):
 
 
 @njit
-def _offer(heap, start, filled, room, value):
-    """Offer a value to a min-heap of the ``room`` highest so far, ``filled`` of them, at ``start``.
+def _offer(heap, start, filled, capacity, value):
+    """Offer a value to the min-heap at ``start`` of the ``capacity`` highest values.
 
-    Returns whether it is now one of them, and how many there are; of equal ones the first stays.
+    ``filled`` is the number of values in the heap. Returns whether the value was added, and the
+    new number of values. Of equal values the first stays.
     """
-    if filled < room:
+    if filled < capacity:
         _add_to_heap(heap, start, filled, value)
         return True, filled + 1
-    high = room > 0 and value > heap[start]
+    high = capacity > 0 and value > heap[start]
     if high:
-        _replace_least(heap, start, room, value)
+        _replace_least(heap, start, capacity, value)
     return high, filled
 
 
@@ -127,81 +128,82 @@ def survivors(priority, size, keep):
     size      int, at least 0
     keep      bool[n]                 written
 
-    Gives how many are kept. O(n log size) at worst, one comparison for most rows; allocates
-    ``size`` words. Twin: the quadratic count in ``tests/kernels/test_sampling.py``.
+    Returns the number of rows kept. O(n log size) at worst, one comparison for most rows; allocates
+    ``size`` words. Reference: the quadratic count in ``tests/kernels/test_sampling.py``.
     """
-    room = min(size, len(priority))
-    heap = np.empty(max(room, 1), priority.dtype)
+    capacity = min(size, len(priority))
+    heap = np.empty(max(capacity, 1), priority.dtype)
     filled = kept = 0
     for i in range(len(priority) - 1, -1, -1):
-        keep[i], filled = _offer(heap, 0, filled, room, priority[i])
+        keep[i], filled = _offer(heap, 0, filled, capacity, priority[i])
         kept += keep[i]
     return kept
 
 
 @njit
-def _starts(rooms, size):
-    """Where each of several heaps begins: each has room for its stratum's rows, but for ``size``.
+def _starts(capacities, size):
+    """Return the start of each stratum's heap; a heap has at most ``size`` values.
 
-    So many small strata cost no more than one large one.
+    Many small strata therefore need no more memory than one large one.
     """
-    start = np.zeros(len(rooms) + 1, np.int64)
-    for s in range(len(rooms)):
-        start[s + 1] = start[s] + min(size, rooms[s])
+    start = np.zeros(len(capacities) + 1, np.int64)
+    for s in range(len(capacities)):
+        start[s + 1] = start[s] + min(size, capacities[s])
     return start
 
 
 @compiled()
 def survivors_by_stratum(priority, stratum, strata, size, keep):
-    """``survivors`` in each stratum by itself, in one sweep.
+    """Apply ``survivors`` to each stratum separately, in one sweep.
 
     priority  float64[n] or int64[n]  oldest row first
     stratum   int32[n]                in 0..strata-1
-    size      int                     rows to keep of each
+    size      int                     rows to keep per stratum
     keep      bool[n]                 written
 
-    Gives how many are kept. Allocates O(n + strata) words.
+    Returns the number of rows kept. Allocates O(n + strata) words.
     """
-    rooms = np.zeros(strata, np.int64)
+    capacities = np.zeros(strata, np.int64)
     for i in range(np.uint64(len(priority))):
-        rooms[stratum[i]] += 1
-    start = _starts(rooms, size)
+        capacities[stratum[i]] += 1
+    start = _starts(capacities, size)
     heap = np.empty(max(start[-1], 1), priority.dtype)
     filled = np.zeros(strata, np.int64)
     kept = 0
     for i in range(len(priority) - 1, -1, -1):
         s = stratum[i]
-        room = start[s + 1] - start[s]
-        keep[i], filled[s] = _offer(heap, start[s], filled[s], room, priority[i])
+        capacity = start[s + 1] - start[s]
+        keep[i], filled[s] = _offer(heap, start[s], filled[s], capacity, priority[i])
         kept += keep[i]
     return kept
 
 
 @njit
 def _range_of(distance):
-    """The range a priority falls in, by its distance from 1; 0 is that of the highest."""
+    """Return the range of a priority, given its distance from 1; range 0 is the highest."""
     return (np.float64(distance).view(np.int64) >> _DROPPED) - _LOWEST
 
 
 @njit
 def _end_of(place):
-    """The distance from 1 at which a range ends."""
+    """Return the distance from 1 at which a range ends."""
     return np.int64((place + _LOWEST + 1) << _DROPPED).view(np.float64)
 
 
 @compiled()
 def likely_survivors(priority, size, keep):
-    """``survivors`` of random priorities, and a few rows more, at a cost that is flat in ``size``.
+    """Mark the ``survivors`` of random priorities and a few more rows.
 
-    priority  float64[n]  as ``mix`` draws them, oldest row first
+    priority  float64[n]  as drawn by ``mix``, oldest row first
     size      int, at least 1
-    keep      bool[n]     written; true wherever ``survivors`` says so
+    keep      bool[n]     written; true for every row that ``survivors`` keeps
 
-    Gives how many are kept. In the place of a heap stands a count of the rows seen in each narrow
-    range of priorities: a row below the range of the ``size``-th highest is dominated. O(n).
+    Returns the number of rows kept. Instead of a heap, it counts the rows seen in each narrow range
+    of priorities: a row below the range of the ``size``-th highest is dominated. O(n) for any
+    ``size``.
     """
     seen = np.zeros(_RANGES, np.int64)
-    last = _RANGES - 1  # the range of the size-th highest so far
+    last = _RANGES - 1  # the range of the size-th highest row so far
     end = np.inf
     high = 0  # rows seen in ranges up to that one
     kept = 0
@@ -209,7 +211,7 @@ def likely_survivors(priority, size, keep):
         distance = 1.0 - priority[i]  # exact
         near = distance < end
         keep[i] = near
-        # branchless but for what is rare: which rows are near is hard to guess
+        # without branches, except for a rare one: whether a row is near is hard to predict
         kept += near
         high += near
         seen[_range_of(distance)] += near
@@ -226,11 +228,11 @@ def survivors_of_copies(seed, copies, sequence, keep):
     """Mark the rows that some copy ranks higher than every newer row.
 
     seed      uint64
-    sequence  int64[n]  the numbers under which rows arrived, oldest row first
+    sequence  int64[n]  arrival numbers, oldest row first
     keep      bool[n]   written
 
-    O(n · copies): a row draws a priority for each copy, which is what a sample of r independent
-    rows costs. Allocates three words a copy. Twin: in ``tests/kernels/test_sampling.py``.
+    O(n · copies): each row draws a priority per copy, which is the cost of r independent rows.
+    Allocates three words per copy. Reference: ``tests/kernels/test_sampling.py``.
     """
     keep[:] = False
     _sweep_copies(seed, copies, sequence, keep, np.empty(copies, np.int64))
@@ -238,7 +240,7 @@ def survivors_of_copies(seed, copies, sequence, keep):
 
 @compiled()
 def highest_of_copies(seed, copies, sequence, places):
-    """The row each copy ranks highest.
+    """Write the row that each copy ranks highest.
 
     sequence  int64[n]       oldest row first, n at least 1
     places    int64[copies]  written
@@ -272,19 +274,19 @@ def highest(priority, size, keep):
     priority  float64[n] or int64[n]  oldest row first
     keep      bool[n]                 written
 
-    O(n log size) at worst; allocates ``size`` words. Twin: sorting, in the test.
+    O(n log size) at worst; allocates ``size`` words. Reference: sorting, in the test.
     """
-    room = min(size, len(priority))
-    if room == 0:
+    capacity = min(size, len(priority))
+    if capacity == 0:
         keep[:] = False
         return
-    heap = np.empty(room, priority.dtype)
+    heap = np.empty(capacity, priority.dtype)
     filled = 0
     for i in range(len(priority)):
-        _, filled = _offer(heap, 0, filled, room, priority[i])
+        _, filled = _offer(heap, 0, filled, capacity, priority[i])
     edge = heap[0]
     equal = 0
-    for k in range(room):
+    for k in range(capacity):
         equal += heap[k] == edge
     for i in range(len(priority) - 1, -1, -1):
         keep[i] = priority[i] > edge
@@ -294,22 +296,22 @@ def highest(priority, size, keep):
 
 
 @compiled()
-def highest_by_stratum(priority, stratum, size, rooms, keep):
-    """``highest`` in each stratum by itself, of random priorities (no two are equal).
+def highest_by_stratum(priority, stratum, size, capacities, keep):
+    """Apply ``highest`` to each stratum separately, for random priorities (no two are equal).
 
-    stratum  int32[n]
-    rooms    int64[strata]  at least the rows of each stratum
-    keep     bool[n]        written
+    stratum     int32[n]
+    capacities  int64[strata]  at least the number of rows in each stratum
+    keep        bool[n]        written
 
     O(n log size), allocates at most n words.
     """
-    start = _starts(rooms, size)
+    start = _starts(capacities, size)
     heap = np.empty(max(start[-1], 1), priority.dtype)
-    filled = np.zeros(len(rooms), np.int64)
+    filled = np.zeros(len(capacities), np.int64)
     for i in range(len(priority)):
         s = stratum[i]
-        room = start[s + 1] - start[s]
-        _, filled[s] = _offer(heap, start[s], filled[s], room, priority[i])
+        capacity = start[s + 1] - start[s]
+        _, filled[s] = _offer(heap, start[s], filled[s], capacity, priority[i])
     for i in range(len(priority)):
         s = stratum[i]
         keep[i] = filled[s] > 0 and priority[i] >= heap[start[s]]
@@ -317,9 +319,9 @@ def highest_by_stratum(priority, stratum, size, rooms, keep):
 
 @compiled()
 def likely_highest(priority, size, keep):
-    """Mark the ``size`` highest of random priorities, and a few rows more. O(n).
+    """Mark the ``size`` highest of random priorities, and a few more rows. O(n).
 
-    priority  float64[n]  as ``mix`` draws them
+    priority  float64[n]  as drawn by ``mix``
     keep      bool[n]     written
     """
     seen = np.zeros(_RANGES, np.int64)
@@ -336,15 +338,15 @@ def likely_highest(priority, size, keep):
         keep[i] = 1.0 - priority[i] < end
 
 
-_FEW = 16  # rows that are put into a list one by one
-_SHORTEST = 4_096  # no list is swept below this length: the sweep must pay
+_FEW = 16  # up to this number, rows are inserted one by one
+_SHORTEST = 4_096  # shorter lists are not swept: the sweep would not pay off
 
 
 class Keys(NamedTuple):
-    """What rows are drawn by.
+    """The keys by which rows are drawn.
 
     priority  int64[n]
-    rank      int64[n or 0]  place among all players by value; -1: no player; none: no extremes
+    rank      int64[n or 0]  rank among all players by value; -1: NULL; empty: no extremes are drawn
     """
 
     priority: npt.NDArray[np.int64]
@@ -352,13 +354,13 @@ class Keys(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What was drawn at each of e emits, as rows.
+    """The rows drawn at each of e emits.
 
     sample  int64[e, r]    by descending priority
-    whole   int64[e, 2·k]  the largest values downwards, then the smallest upwards
-    held    int64[e]       how many were taken whole
-    low     int64[e]       the row of the k-th (but at least first) smallest value; -1: no player
-    high    int64[e]       of the largest
+    whole   int64[e, 2·k]  the largest values, descending, then the smallest, ascending
+    held    int64[e]       the number of rows in ``whole``
+    low     int64[e]       the row of the k-th (at least the first) smallest value; -1: no player
+    high    int64[e]       the same for the largest values
     """
 
     sample: npt.NDArray[np.int64]
@@ -370,7 +372,7 @@ class Taken(NamedTuple):
 
 @njit
 def _inside(rows, count, oldest):
-    """Take the rows that have left out of a list."""
+    """Remove the expired rows from a list; return its new length."""
     kept = 0
     for i in range(count):
         if rows[i] >= oldest:
@@ -381,7 +383,7 @@ def _inside(rows, count, oldest):
 
 @njit
 def _swept(key, sign, rows, count, oldest, limit):
-    """Without the rows that have left, and without those that no emit can need any more."""
+    """Remove expired rows and rows that no later emit can need; return the new length."""
     kept = _inside(rows, count, oldest)
     by_age = np.argsort(rows[:kept])
     ordered = np.empty(kept, np.int64)
@@ -402,7 +404,7 @@ def _swept(key, sign, rows, count, oldest, limit):
 
 @njit
 def _put(key, sign, rows, count, row):
-    """One row to its place in a list."""
+    """Insert one row into a sorted list."""
     own = sign * key[row]
     first, last = 0, count
     while first < last:
@@ -418,7 +420,7 @@ def _put(key, sign, rows, count, row):
 
 @njit
 def _merged(key, sign, rows, count, fresh):
-    """Rows in descending order into a list, from its end backwards."""
+    """Merge rows in descending order into a list, from its end backwards."""
     place = count + len(fresh) - 1
     old, new = count - 1, len(fresh) - 1
     while new >= 0:
@@ -433,7 +435,7 @@ def _merged(key, sign, rows, count, fresh):
 
 @njit
 def _fresh(key, sign, players, first, stop, limit):
-    """The rows from ``first`` to ``stop`` that belong in a list, in descending order."""
+    """Return the rows from ``first`` to ``stop`` that belong in a list, in descending order."""
     found = np.empty(stop - first, np.int64)
     count = 0
     for row in range(first, stop):
@@ -451,9 +453,9 @@ def _fresh(key, sign, players, first, stop, limit):
 
 @njit
 def _advanced(key, sign, players, rows, state, first, stop, oldest, limit):
-    """A list with the rows from ``first`` to ``stop`` in it; gives it, for it may have grown.
+    """Add the rows from ``first`` to ``stop`` to a list; return it, as it may have been copied.
 
-    ``players`` says that rows with a key below 0 stay out.
+    If ``players`` is true, rows with a key below 0 are skipped.
     """
     count = state[0]
     if stop - first <= _FEW:
@@ -473,16 +475,16 @@ def _advanced(key, sign, players, rows, state, first, stop, oldest, limit):
     expected = limit * (1.0 + np.log(inside / limit))
     if count > max(_SHORTEST, 2.0 * expected, state[1]):
         count = _swept(key, sign, rows, count, oldest, limit)
-        state[1] = 2 * count  # values that rise or fall all the time leave nothing to sweep
+        state[1] = 2 * count  # if values only rise or only fall, a sweep removes nothing
     state[0] = count
     return rows
 
 
 @njit
 def _first(rank, rows, state, oldest, extremes, out):
-    """The first rows of a list that are inside and not taken whole; gives how many.
+    """Write the first rows of a list that are in the window and no extremes; return how many.
 
-    Rows that have left are taken out of the list when they are in the way.
+    Expired rows are removed from the list if there are many.
     """
     held, low, high = extremes
     found = i = gone = 0
@@ -503,7 +505,7 @@ def _first(rank, rows, state, oldest, extremes, out):
 
 @njit
 def _extremes(rank, lists, states, oldest, whole, scratch):
-    """Both ends of the window: how many rows are whole, and the last of either end."""
+    """Find the extremes of a window: their number, and the last row at the low and the high end."""
     high = _first(rank, lists[1], states[1], oldest, (0, -1, -1), scratch)
     if high == 0:
         return 0, -1, -1
@@ -513,7 +515,7 @@ def _extremes(rank, lists, states, oldest, whole, scratch):
         whole[i] = scratch[i]
     low = _first(rank, lists[2], states[2], oldest, (0, -1, -1), scratch)
     for i in range(low if len(whole) else 0):
-        if rank[scratch[i]] < rank[edge]:  # else it is among the largest already
+        if rank[scratch[i]] < rank[edge]:  # otherwise it is already among the largest
             whole[held] = scratch[i]
             held += 1
     return held, scratch[low - 1], edge
@@ -521,18 +523,18 @@ def _extremes(rank, lists, states, oldest, whole, scratch):
 
 @compiled()
 def draw(keys, arrived, expired, whole, lists, states, taken):
-    """Draw at each emit of a block; the lists go on into the next block.
+    """Draw a sample at each emit of a block; the returned lists are passed to the next block.
 
     keys              Keys
-    arrived, expired  int64[e]  row bounds of each emit's window, neither ever falling
-    whole             int       k: rows of the largest values, and of the smallest, taken whole
+    arrived, expired  int64[e]  row bounds of each emit's window, both non-decreasing
+    whole             int       k: the rows of the k largest and the k smallest values are all taken
     lists             three int64[m], by priority, by rank, by -rank
-    states            int64[3, 3]  of each list its length, the length at which it is swept next,
-                                   and the row up to which it has seen; changed in place
+    states            int64[3, 3]  for each list its length, the length at which it is swept next,
+                                   and the end of the rows it has seen; changed in place
     taken             Taken     written; a window must have more than r + 2·k rows
 
-    Gives the lists, which may have grown. O(log) a row and O(r) an emit, amortised, while windows
-    slide by few rows. Twin: sorting every window, in ``tests/query/test_approximate.py``.
+    Returns the lists, which may have grown. O(log) per row and O(r) per emit, amortised, if windows
+    slide by few rows. Reference: sorting every window, in ``tests/query/test_approximate.py``.
     """
     by_priority, highs, lows = lists
     rank = keys.rank

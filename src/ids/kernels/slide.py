@@ -1,18 +1,18 @@
-"""The slide loop: values to digits, digits into summaries, rows in and out of a window.
+"""The slide loop: split values into digits, add them to summaries, insert and expire rows.
 
-A window is two row pointers. Emit e has seen rows up to ``arrived[e]`` and dropped rows up to
-``expired[e]``; count and time windows, every slide and every key of PARTITION BY differ only in
-these two arrays. A row touches one atom; an item is the merge of the atoms it covers.
+A window is two row indexes. Emit e includes the rows from ``expired[e]`` up to ``arrived[e]``.
+Count and time windows, every slide and every key of PARTITION BY differ only in these two arrays.
+A row belongs to one atom; an item is the sum of the atoms that it covers.
 
-A summary is a row of int64 words (see ``ids.model.scale``):
+A summary is a row of int64 words (see ``ids.model.Scale``):
 
     word 0            m, the number of rows
     words 1 … D       Σ q_j, top digit first
     then 2 per pair   Σ q_i·q_j for i <= j, 128 bits each, low word first (degree >= 2)
     then              Σ (Σ_j (q_j - centre_j)·2**…)**d for d = 3 … degree, low word first
 
-``layout`` is the nested tuple of ``Scale.layout``: its lengths are compile-time constants, so the
-loops over digits unroll.
+``layout`` is the nested tuple ``Scale.layout``. Its lengths are compile-time constants, so the
+loops over digits are unrolled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from ids.kernels.compile import compiled, side_by_side
+from ids.kernels.compiler import compiled, side_by_side
 from ids.kernels.wide_numbers import add_words, mul_add, power_add
 from ids.model import DIGIT_BITS, Layout
 
@@ -35,11 +35,11 @@ _RADIX = float(2**DIGIT_BITS)
 
 @njit(inline="always")
 def _cut_one(value, unit, layout, digits):
-    """One value's digits, top first: ``value * unit`` must lie in (-1, 1).
+    """Split one value into digits, top first; ``value * unit`` must be in (-1, 1).
 
     digits  int64[D]  changed in place
 
-    Each step is exact: rint keeps the top bits, the rest is what was left.
+    Each step is exact: rint keeps the top bits, and the subtraction leaves the rest.
     """
     rest = value * unit
     for j in range(len(layout[0])):
@@ -51,13 +51,13 @@ def _cut_one(value, unit, layout, digits):
 
 @compiled()
 def cut(values, unit, layout, digits):
-    """Every value's digits: ``_cut_one`` over a column.
+    """Split every value of a column into digits.
 
     values  float64[n]
     unit    2**-exponent
     digits  int64[n, D]  changed in place
 
-    O(n·D), allocates nothing. Twin: ``tests/oracles/recount.py``.
+    O(n·D), allocates nothing. Reference: ``tests/oracles/recount.py``.
     """
     for i in range(len(values)):
         _cut_one(values[i], unit, layout, digits[i])
@@ -69,8 +69,8 @@ def accumulate(summaries, atom, digits, centre, scratch, layout, sign):
 
     summaries  int64[a, words]  changed in place
     digits     int64[D]         the row's digits
-    centre     int64[D]         subtracted before powers of 3 and more
-    scratch    int64[D]         room for the centred digits
+    centre     int64[D]         subtracted before computing powers 3 and higher
+    scratch    int64[D]         for the centred digits
     sign       +1 inserted, -1 expired
     """
     count = len(layout[0])
@@ -95,28 +95,28 @@ def accumulate(summaries, atom, digits, centre, scratch, layout, sign):
 
 
 class Rows(NamedTuple):
-    """The rows, in window order: ``atom`` uint32[n] and ``values`` float64[n]."""
+    """The rows in window order: ``atom`` uint32[n] and ``values`` float64[n]."""
 
     atom: npt.NDArray[np.uint32]
     values: npt.NDArray[np.float64]
 
 
 class Bounds(NamedTuple):
-    """Row bounds of each emit, both uint64[e] and ascending."""
+    """The row bounds of each emit, both uint64[e] and ascending."""
 
     arrived: npt.NDArray[np.uint64]
     expired: npt.NDArray[np.uint64]
 
 
 class Lists(NamedTuple):
-    """A list of numbers for each key, end to end: list k is members[starts[k]:starts[k + 1]]."""
+    """One list of numbers per key, concatenated: list k is members[starts[k]:starts[k + 1]]."""
 
     starts: npt.NDArray[np.uint32]
     members: npt.NDArray[np.uint32]
 
 
 class Cut(NamedTuple):
-    """How values become digits: 2**-exponent, the centre int64[max(1, D)], ``Scale.layout``."""
+    """Parameters for ``cut``: 2**-exponent, the centre int64[max(1, D)] and ``Scale.layout``."""
 
     unit: float
     centre: npt.NDArray[np.int64]
@@ -134,7 +134,7 @@ def _move(summaries, rows, start, stop, cut, touched, digits, scratch, sign):
 
 @njit(inline="always")
 def _take(summaries, merged, item, layout, total, taken, e):
-    """Copy an item's summary; where several make it up, merge them before evaluating."""
+    """Copy an item's summary; if several summaries make it up, add them first."""
     words = 1 + len(layout[0]) + 2 * len(layout[1]) + len(layout[2]) * len(layout[3])
     first = merged.starts[item]
     stop = merged.starts[item + 1]
@@ -151,15 +151,16 @@ def _take(summaries, merged, item, layout, total, taken, e):
 
 @compiled()
 def replay(summaries, pointers, rows, cut, bounds, touched, merged, taken):
-    """Advance over a block of emits; ``summaries`` and ``pointers`` go on to the next block.
+    """Process a block of emits; ``summaries`` and ``pointers`` are passed on to the next block.
 
-    summaries  int64[s, words]     the live window's exact sums; changed in place
+    summaries  int64[s, words]     the exact sums of the current window; changed in place
     pointers   uint64[2]           rows arrived, rows expired so far; changed in place
     touched    Lists               the summaries that a row of each atom belongs to
     merged     Lists               the summaries that make up each item
     taken      int64[i, words, e]  out: the sums of each item at each emit
 
-    O(rows · touched + emits · merged), allocates a few words. Twin: ``tests/oracles/recount.py``.
+    O(rows · touched + emits · merged), allocates a few words.
+    Reference: ``tests/oracles/recount.py``.
     """
     digits = np.zeros_like(cut.centre)
     scratch = np.zeros_like(cut.centre)
@@ -168,7 +169,7 @@ def replay(summaries, pointers, rows, cut, bounds, touched, merged, taken):
     went = pointers[1]
     for e in range(np.uint64(len(bounds.arrived))):
         if bounds.expired[e] >= came:
-            # nothing of the last window is left: start over instead of walking through the gap
+            # no row of the last window is left: skip the rows in between
             summaries[:] = 0
             came = bounds.expired[e]
             went = came
@@ -189,10 +190,10 @@ def apply_signed(summaries, atom, digits, players, centre, layout, sign):
     summaries  int64[a, words]     changed in place
     atom       uint32[n]           row i's atom
     digits     int64[n, max(1,D)]  row i's digits
-    players    bool[n or 0]        whether row i takes part (empty: every row does)
+    players    bool[n or 0]        whether row i is a player (empty: every row is)
     centre     int64[max(1, D)]
 
-    O(n), allocates a few words. Twin: ``tests/oracles/recount.py``.
+    O(n), allocates a few words. Reference: ``tests/oracles/recount.py``.
     """
     scratch = np.zeros_like(centre)
     everyone = len(players) == 0
@@ -203,9 +204,9 @@ def apply_signed(summaries, atom, digits, players, centre, layout, sign):
 
 @compiled()
 def slide(summaries, atom, digits, window, centre, layout):
-    """A count window sliding one row at a time over a whole stream: |Δ| = 1 at every step.
+    """Slide a count window over a whole stream, one row at a time: |Δ| = 1 at every step.
 
-    O(n) whatever the window. This is the loop that the evaluation measures.
+    O(n) for any window size. The evaluation measures this loop.
     """
     scratch = np.zeros_like(centre)
     filled = np.uint64(min(window, len(atom)))
@@ -219,7 +220,7 @@ def slide(summaries, atom, digits, window, centre, layout):
 
 @njit
 def add_summary(total, summary, layout):
-    """``total += summary``, both int64[words]."""
+    """Compute ``total += summary``, both int64[words]."""
     plain = 1 + len(layout[0])
     for w in range(plain):
         total[w] += summary[w]
@@ -232,21 +233,21 @@ def add_summary(total, summary, layout):
 
 @compiled()
 def merge_summaries(summaries, chosen, layout, total):
-    """Merge before evaluating: add the chosen summaries into ``total`` (int64[words])."""
+    """Add the chosen summaries to ``total`` (int64[words])."""
     for k in range(len(chosen)):
         add_summary(total, summaries[chosen[k]], layout)
 
 
 @compiled()
 def add_delta(delta, atoms, holds, layout, summaries, marginals, window):
-    """Add a delta to the atoms, to the marginals its atoms belong to, and to the window.
+    """Add a delta to the atoms, to the marginals of their predicates, and to the window.
 
-    delta      int64[t, words]  one row for each touched atom
-    atoms      int64[t]         which atoms these are
+    delta      int64[t, words]  one row per touched atom
+    atoms      int64[t]         the touched atoms
     holds      bool[t, k]       whether predicate k holds on each of them
     summaries  int64[a, words], marginals int64[k, words], window int64[words]  changed in place
 
-    O(touched atoms · K), whatever the number of rows in the delta.
+    O(touched atoms · K) for any number of rows in the delta.
     """
     for t in range(len(atoms)):
         atom = atoms[t]
@@ -259,14 +260,17 @@ def add_delta(delta, atoms, holds, layout, summaries, marginals, window):
 
 @compiled()
 def add_rows(total, delta, layout):
-    """``total += delta`` row by row, both int64[t, words]."""
+    """Compute ``total += delta`` row by row, both int64[t, words]."""
     for t in range(len(delta)):
         add_summary(total[t], delta[t], layout)
 
 
 @compiled()
 def touched_rows(delta):
-    """The rows of a delta, int64[a, words], that are not all zero, as int64[t], ascending."""
+    """Return the indexes of the rows of a delta that are not all zero: int64[t], ascending.
+
+    delta  int64[a, words]
+    """
     found = np.empty(len(delta), np.int64)
     count = 0
     for row in range(len(delta)):
@@ -278,20 +282,20 @@ def touched_rows(delta):
     return found[:count].copy()
 
 
-# A sum waits for the one before it; rows dealt to four of them in turn do not.
+# Each addition to a sum waits for the previous one. Four sums in turn avoid the wait.
 LANES = 4
 
 
 @compiled()
 def tally_places(summaries, places, digits, players, centre, layout, sign):
-    """Add ``sign`` times the rows at ``places`` to the first summary, by way of the others.
+    """Add ``sign`` times the rows at ``places`` to the first summary, using the others as scratch.
 
     summaries  int64[LANES, words]  changed in place; all but the first are 0
-    places     int64[m]
+    places     int64[m]             row positions
     digits     int64[n, max(1,D)]
-    players    bool[n or 0]         whether a row takes part (empty: every row does)
+    players    bool[n or 0]         whether a row is a player (empty: every row is)
 
-    O(m) whatever n. Twin: ``Summaries.tally``.
+    O(m) for any n. Reference: ``Summaries.tally``.
     """
     scratch = np.zeros_like(centre)
     everyone = len(players) == 0
@@ -309,13 +313,17 @@ _PART = 2**18
 
 
 def survey(values: npt.NDArray[np.float64]) -> tuple[int, float, float]:
-    """(first NaN or infinite value or -1, largest magnitude, smallest that is not 0 or 0).
+    """Return the index of the first NaN or infinite value, and the largest and smallest magnitudes.
 
     values  float64[n]
 
-    O(n), in parts side by side.
+    The index is -1 if all values are finite. Zeros do not count for the smallest magnitude, which
+    is 0 if there is no other value. O(n), in parallel.
     """
-    starts = range(0, max(1, len(values)), _PART)
+    if len(values) <= _PART:
+        only: tuple[int, float, float] = _survey(values)
+        return only
+    starts = range(0, len(values), _PART)
     found = list(side_by_side(lambda at: _survey(values[at : at + _PART]), starts))
     bad = [at + first for at, (first, _, _) in zip(starts, found, strict=True) if first >= 0]
     smallest = [small for _, _, small in found if small > 0.0]
@@ -327,8 +335,10 @@ def survey(values: npt.NDArray[np.float64]) -> tuple[int, float, float]:
 
 
 def ascending(values: npt.NDArray[np.generic]) -> bool:
-    """Whether no value is below the one before it. O(n), in parts side by side."""
-    starts = range(0, max(1, len(values)), _PART)
+    """Return whether no value is less than the one before it. O(n), in parallel."""
+    if len(values) <= _PART:
+        return bool(_ascending(values))
+    starts = range(0, len(values), _PART)
     return all(side_by_side(lambda at: _ascending(values[at : at + _PART + 1]), starts))
 
 
@@ -336,14 +346,16 @@ def ascending(values: npt.NDArray[np.generic]) -> bool:
 def _ascending(values):
     disorder = 0
     for i in range(1, len(values)):
-        disorder += not values[i] >= values[i - 1]  # NaN is in no order
+        disorder += not values[i] >= values[i - 1]  # NaN is never in order
     return disorder == 0
 
 
 @compiled(error_model="numpy")
 def _survey(values):
-    """One part. NaN and infinity poison a sum of zeros, so the fast loop only sees that something
-    is wrong; the slow one then finds where.
+    """Survey one part.
+
+    NaN and infinity turn a sum of zeros into NaN, so the fast loop detects them without branches.
+    Only then does the slow loop look for the index.
     """
     largest = 0.0
     smallest = np.inf

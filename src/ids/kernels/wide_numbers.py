@@ -1,12 +1,12 @@
-"""Numbers wider than a word: integers of many words, and double-double pairs.
+"""Wide numbers: integers of many words, and double-double pairs.
 
-Numba knows no integer beyond 64 bits, LLVM does: these intrinsics emit two's complement
+Numba has no integers beyond 64 bits, but LLVM does: these intrinsics emit two's complement
 arithmetic on words joined low word first. On x86-64 and arm64 a 128-bit ``mul_add`` is one
 multiplication and an add with carry.
 
 A pair is an unevaluated sum of two doubles, (high, low) with |low| at most half an ulp of high:
-about 106 bits. The final centring of exact integer sums happens in pairs, so that a deviation is
-rounded to a double once, at the end.
+about 106 bits. Exact integer sums are centred in pairs, so that a deviation is rounded to a double
+only once, at the end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _both_words(builder, total):
 
 @intrinsic
 def fma(_typing, x, y, z):
-    """``x * y + z``, rounded once."""
+    """Return ``x * y + z``, rounded once."""
 
     def emit(_context, builder, _signature, arguments):
         function = cgutils.get_or_insert_function(
@@ -52,7 +52,7 @@ def fma(_typing, x, y, z):
 
 @intrinsic
 def mul_add(_typing, low, high, x, y):
-    """``(low, high) + x * y`` as 128 bits: one multiplication, one add with carry."""
+    """Return ``(low, high) + x * y`` in 128 bits: one multiplication, one add with carry."""
     pair = types.UniTuple(types.int64, 2)
 
     def emit(context, builder, signature, arguments):
@@ -71,7 +71,7 @@ def mul_add(_typing, low, high, x, y):
 
 @intrinsic
 def unsigned_mul_add(_typing, x, y, a, b):
-    """``x * y + a + b`` of unsigned words, (low word, high word): it never leaves 128 bits."""
+    """Return ``x * y + a + b`` of unsigned words as (low word, high word); it cannot overflow."""
 
     def emit(context, builder, signature, arguments):
         double = ir.IntType(2 * _WORD)
@@ -84,7 +84,7 @@ def unsigned_mul_add(_typing, x, y, a, b):
 
 @njit
 def add_words(total, summary, start, count):
-    """Multi-word addition: the carry of each word goes into the next."""
+    """Add multi-word integers, with the carry from each word to the next."""
     carry = np.uint64(0)
     for w in range(start, start + count):
         one, word = np.uint64(1), np.uint64(summary[w])
@@ -94,7 +94,7 @@ def add_words(total, summary, start, count):
 
 @njit
 def multiply_words(number, factor):
-    """``number *= factor`` modulo 2**(64·words): two's complement, low word first.
+    """Compute ``number *= factor`` modulo 2**(64·words): two's complement, low word first.
 
     number  int64[w]  changed in place
     factor  int64[w]
@@ -112,12 +112,12 @@ def multiply_words(number, factor):
 
 @intrinsic
 def power_add(_typing, accumulators, row, offset, digits, layout, sign):
-    """Add ``sign`` times the value's powers 3, 4, … to its accumulators, each in whole words.
+    """Add ``sign`` times the value's powers 3, 4, … to their accumulators of whole words.
 
     accumulators  int64[a, w]  changed in place, from word ``offset`` of ``row`` on
     digits        int64[d]     the value, top digit first
-    layout        the number of digits and the words of each power are read from its *type*
-                  (see ``Scale.layout``), so that every width is known when this compiles
+    layout        its *type* gives the number of digits and the words per power
+                  (see ``Scale.layout``), so that every width is known at compile time
     """
     count = layout[0].count
     powers, words = layout[2].count, layout[3].count
@@ -144,7 +144,7 @@ def power_add(_typing, accumulators, row, offset, digits, layout, sign):
 
 
 def _joined(builder, data, count, wide):
-    """The digits as one integer."""
+    """Join the digits into one integer."""
     value = ir.Constant(wide, 0)
     for j in range(count):
         digit = builder.load(builder.gep(data, [_constant(_WORD, j)]))
@@ -154,7 +154,7 @@ def _joined(builder, data, count, wide):
 
 
 def _add_to_words(builder, data, start, total, words):
-    """Add ``total`` to the integer held in ``words`` words from ``start`` on."""
+    """Add ``total`` to the integer stored in ``words`` words from ``start`` on."""
     wide = total.type
     spots = [builder.gep(data, [builder.add(start, _constant(_WORD, w))]) for w in range(words)]
     for w, spot in enumerate(spots):
@@ -170,7 +170,7 @@ _inline = njit(inline="always")
 
 @_inline
 def two_sum(a, b):
-    """A + b exactly (Knuth)."""
+    """Return a + b exactly, as a pair (Knuth)."""
     high = a + b
     shadow = high - a
     return high, (a - (high - shadow)) + (b - shadow)
@@ -178,61 +178,61 @@ def two_sum(a, b):
 
 @_inline
 def _normal(high, low):
-    """The same pair with the high part rounded, for |low| far below |high| (Dekker)."""
+    """Return the same pair with the high part rounded; |low| must be far below |high| (Dekker)."""
     total = high + low
     return total, low - (total - high)
 
 
 @_inline
 def add(a, b):
-    """Pair + pair (accurate form: errors 2**-105 relative to the larger operand)."""
+    """Return pair + pair (accurate form: errors 2**-105 relative to the larger operand)."""
     high, low = two_sum(a[0], b[0])
     return _normal(high, low + (a[1] + b[1]))
 
 
 @_inline
 def times(a, x):
-    """Pair * double."""
+    """Return pair * double."""
     high = a[0] * x
     return _normal(high, fma(a[0], x, -high) + a[1] * x)
 
 
 @_inline
 def multiply(a, b):
-    """Pair * pair."""
+    """Return pair * pair."""
     high = a[0] * b[0]
     return _normal(high, fma(a[0], b[0], -high) + (a[0] * b[1] + a[1] * b[0]))
 
 
 @_inline
 def divide(a, x):
-    """Pair / double."""
+    """Return pair / double."""
     high, low = mean_of(a[0], a[1], x)
     return _normal(high, low)
 
 
 @_inline
 def scale(a, power_of_two):
-    """Pair * a power of two: exact."""
+    """Return pair * a power of two: exact."""
     return a[0] * power_of_two, a[1] * power_of_two
 
 
 @_inline
 def from_word(word):
-    """A signed 64-bit integer as a pair: exact."""
+    """Convert a signed 64-bit integer to a pair: exact."""
     return two_sum(float(word >> 32) * 4294967296.0, float(word & 0xFFFFFFFF))
 
 
 @_inline
 def append_word(total, word):
-    """``total * 2**64 + word``, a pair and an unsigned word: the next lower word of an integer."""
+    """Return ``total * 2**64 + word`` for a pair and the next lower word, unsigned."""
     high = float((word >> 32) & 0xFFFFFFFF) * 4294967296.0
     return add(scale(total, 18446744073709551616.0), two_sum(high, float(word & 0xFFFFFFFF)))
 
 
 @_inline
 def from_words(words, start, count):
-    """A two's complement integer of ``count`` words, low word first, as a pair."""
+    """Convert a two's complement integer of ``count`` words, low word first, to a pair."""
     total = from_word(words[start + count - 1])
     for w in range(count - 2, -1, -1):
         total = append_word(total, words[start + w])
@@ -241,10 +241,10 @@ def from_words(words, start, count):
 
 @_inline
 def mean_of(high, low, players):
-    """A sum's mean: the rounded quotient, and what it misses.
+    """Divide a sum by a count: the rounded quotient and its rounding error.
 
-    Every path that needs a first deviation takes these very steps, so that the same exact sums
-    give the same bits whichever path they came by.
+    Every computation of a first deviation uses these steps, so that the same exact sums give the
+    same bits in each of them.
     """
     mean = high / players
     return mean, (fma(-mean, players, high) + low) / players
@@ -252,7 +252,7 @@ def mean_of(high, low, players):
 
 @_inline
 def deviation_of(high, low, members, mean, missing):
-    """Σ_P y - m · mean, for a sum (high, low) and a mean (mean, missing); rounded once."""
+    """Return Σ_P y - m · mean, rounded once, for the pairs (high, low) and (mean, missing)."""
     product = members * mean
     error = fma(members, mean, -product)
     difference, rest = two_sum(high, -product)

@@ -1,7 +1,7 @@
-"""XXH64 as Spark's ``xxhash64`` computes it, so that both executions draw the same rows.
+"""XXH64 as computed by Spark's ``xxhash64``, so that Spark and the engine draw the same rows.
 
-Spark hashes a BIGINT or a DOUBLE as one word of eight bytes and a STRING as its UTF-8 bytes, each
-from the hash so far; the first starts from 42, and NULL leaves the hash as it is.
+Spark hashes a BIGINT or a DOUBLE as one word of eight bytes and a STRING as its UTF-8 bytes. Each
+hash is the seed of the next. The first seed is 42, and NULL leaves the hash unchanged.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ids.kernels.compile import compiled
+from ids.kernels.compiler import compiled
 
 # mypy: disable-error-code="no-untyped-call,no-untyped-def,untyped-decorator,no-any-return"
 
 
-START = 42  # what Spark starts from, hence what NULL alone hashes to
+START = 42  # Spark's first seed, and therefore the hash of NULL alone
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -47,12 +47,12 @@ def _with_word(h, word):
 
 @compiled()
 def hash_words(words, hashes):
-    """Go on from each row's hash with a word of it.
+    """Update each row's hash with a word.
 
     words   int64[n]  BIGINTs, or the bits of DOUBLEs (one NaN, no -0.0)
     hashes  int64[n]  the hash so far; changed in place
 
-    O(n), allocates nothing. Twin: Spark's ``xxhash64`` in ``tests/spark/test_approximate.py``.
+    O(n), allocates nothing. Reference: Spark's ``xxhash64`` in ``tests/spark/test_approximate.py``.
     """
     for i in range(np.uint64(len(words))):
         h = np.uint64(hashes[i]) + _P5 + np.uint64(8)
@@ -61,7 +61,7 @@ def hash_words(words, hashes):
 
 @njit
 def _read(data, at, size):
-    """``size`` bytes as a little-endian whole number."""
+    """Return ``size`` bytes as a little-endian integer."""
     word = np.uint64(0)
     for k in range(size):
         word |= np.uint64(data[at + k]) << np.uint64(8 * k)
@@ -99,13 +99,13 @@ def _hashed(data, at, end, seed):
 
 @compiled()
 def hash_texts(data, starts, hashes):
-    """Go on from each text's hash with its bytes.
+    """Update each text's hash with its bytes.
 
-    data    uint8[b]    all texts as UTF-8, one behind the other
-    starts  int64[n+1]  where each begins, and the end of all
+    data    uint8[b]    all texts as UTF-8, concatenated
+    starts  int64[n+1]  where each begins, and the end of the last
     hashes  int64[n]    the hash so far; changed in place
 
-    O(b), allocates nothing. Twin as that of ``hash_words``.
+    O(b), allocates nothing. Reference: as for ``hash_words``.
     """
     for i in range(len(hashes)):
         hashes[i] = np.int64(_hashed(data, starts[i], starts[i + 1], np.uint64(hashes[i])))
@@ -113,7 +113,7 @@ def hash_texts(data, starts, hashes):
 
 @njit
 def _table(load, rows):
-    """Open addresses, int64[2^s], all free: at least ``load`` for each row."""
+    """Return an empty hash table, int64[2^s], with at least ``load`` slots per row."""
     size = 1
     while size < load * rows:
         size *= 2
@@ -122,7 +122,7 @@ def _table(load, rows):
 
 @njit
 def _slot(start, value, table, hashes):
-    """The address of a hash: of the row that has it, or the free one where it belongs."""
+    """Return the slot of a row with this hash, or the free slot to insert it."""
     mask = np.uint64(len(table) - 1)
     slot = start & mask
     while table[slot] >= 0 and hashes[table[slot]] != value:
@@ -137,7 +137,8 @@ def ordinals(hashes, out):
     hashes  int64[n]
     out     int64[n]  written
 
-    O(n) expected: a table of open addresses, half full. Twin: a dictionary, in the test.
+    O(n) expected: a hash table with open addressing, half full.
+    Reference: a dictionary, in the test.
     """
     newest = _table(2, len(hashes))  # the newest row of each hash
     for i in range(len(hashes)):
@@ -148,11 +149,11 @@ def ordinals(hashes, out):
 
 @compiled()
 def places_among(hashes, wanted):
-    """Where hashes stand that are among those wanted, int64[k] ascending.
+    """Return the positions of the hashes that are among ``wanted``, int64[k] ascending.
 
     hashes, wanted  int64[n], int64[m]
 
-    O(n + m) expected: a table of open addresses, a quarter full. Twin: ``np.isin``.
+    O(n + m) expected: a hash table with open addressing, a quarter full. Reference: ``np.isin``.
     """
     some = _table(4, len(wanted))  # a row of each hash that is wanted
     for i in range(len(wanted)):

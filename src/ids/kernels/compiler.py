@@ -1,15 +1,16 @@
-"""How kernels are compiled: once, then read from disk, never from a stale file.
+"""The compiler of the kernels with its disk cache, and the thread pool that runs them.
 
-Numba's own cache looks only at the file a function stands in, so a kernel that calls another
-module's function would outlive a change there. Here the cache folder is named after the content of
-every file that kernels are made of.
+Numba's cache checks only the file in which a function is defined. A kernel that calls a function of
+another module would therefore not be recompiled when that module changes. Here the name of the
+cache directory is a hash of all source files that kernels depend on.
 
-One pool of threads for all kernels: they release the interpreter, so threads do help.
+All kernels share one thread pool. They release the GIL, so that threads run in parallel.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -21,25 +22,27 @@ from typing import Any, TypeVar
 
 import numba
 
+from ids.model import Scale
+
 # mypy: disable-error-code="no-untyped-call,untyped-decorator,attr-defined"
 
 
 @cache
 def folder() -> Path:
-    """Where compiled kernels of exactly this source are kept.
+    """Return the cache directory for the kernels compiled from this version of the source.
 
-    Beside the source where that can be written to, else under the user's cache; the environment
-    variable IDS_CACHE_DIR overrides both.
+    It is next to the source if that is writable, otherwise in the user's cache directory. The
+    environment variable IDS_CACHE_DIR overrides both.
     """
     here = Path(__file__).parent
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in [*sorted(here.glob("*.py")), here.parent / "model" / "scale.py"]:
+    for source in [*sorted(here.glob("*.py")), Path(inspect.getfile(Scale))]:
         digest.update(source.read_bytes())
     chosen = os.environ.get("IDS_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
     beside, users = here / "__pycache__", Path(home) / "ids"
-    for place in [Path(chosen)] if chosen else [beside, users]:
-        path = place / f"kernels-{digest.hexdigest()[:16]}"
+    for parent in [Path(chosen)] if chosen else [beside, users]:
+        path = parent / f"kernels-{digest.hexdigest()[:16]}"
         with suppress(OSError):
             path.mkdir(parents=True, exist_ok=True)
             if os.access(path, os.W_OK):
@@ -48,9 +51,9 @@ def folder() -> Path:
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``numba.njit(cache=True, nogil=True)`` with our folder as the cache.
+    """Decorate like ``numba.njit(cache=True, nogil=True)``, but cache in ``folder()``.
 
-    Numba fixes the folder when it decorates, so its setting is ours for that moment only.
+    Numba reads its cache setting when it decorates, so the setting is changed only for that time.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,7 +71,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 _Work = TypeVar("_Work")
 _Done = TypeVar("_Done")
 
-# As many as there are cores, or as few as the environment grants: Spark gives a worker one.
+# One per core by default. OMP_NUM_THREADS overrides it: Spark sets it to 1 in its workers.
 _granted = os.environ.get("OMP_NUM_THREADS", "")
 THREADS = int(_granted) if _granted.isdigit() and int(_granted) else os.cpu_count() or 1
 
@@ -79,9 +82,9 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def side_by_side(function: Callable[[_Work], _Done], work: Iterable[_Work]) -> Iterator[_Done]:
-    """``map(function, work)`` on every core; results in order, the first error raised.
+    """Run ``map(function, work)`` on all cores; keep the order and raise the first error.
 
-    ``function`` must not call this again: the pool is one, and would wait for itself.
+    ``function`` must not call ``side_by_side`` itself: the shared pool would deadlock.
     """
     given = list(work)
     if len(given) == 1:
@@ -90,5 +93,5 @@ def side_by_side(function: Callable[[_Work], _Done], work: Iterable[_Work]) -> I
 
 
 if hasattr(os, "register_at_fork"):
-    # a forked child has none of its parent's threads
+    # a forked child process does not inherit its parent's threads
     os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -296,6 +296,11 @@ class Refined:
         return self.refinement.atoms
 
     @property
+    def met(self) -> int:
+        """Return how many atoms are in use, committed or not."""
+        return self.refinement.met
+
+    @property
     def nbytes(self) -> int:
         """Return the bytes of the signatures and of the look-up tables."""
         return self.refinement.nbytes
@@ -333,7 +338,7 @@ class Refined:
         lives = np.zeros(self.width, np.bool_)
         lives[self.live] = True
         before, after = lives[touched], rows.atoms[touched, 0] != 0
-        if len(self.live) + int((after & ~before).sum()) != self.refinement.met:
+        if len(self.live) + int((after & ~before).sum()) != self.met:
             self.reclaim(rows)
         elif not np.array_equal(before, after):
             self.refinement.release(touched[before & ~after])
@@ -404,7 +409,7 @@ class Enumerated:
     targets  the registered predicates, then the kept intersections, bound, by name
     """
 
-    nbytes = 0  # there are no signatures
+    nbytes = met = 0  # there are no atoms
 
     def __init__(self, targets: Mapping[str, Expression]) -> None:
         self.names = tuple(targets)

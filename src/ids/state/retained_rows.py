@@ -273,7 +273,7 @@ class Retained:
         *,
         hashed: bool = False,
     ) -> RowBlock:
-        """Return rows in the form in which ``insert`` takes them; raise if they cannot be stored."""
+        """Return rows in the form that ``insert`` takes; raise if they cannot be stored."""
         content = contents(table, list(self.kinds), 0) if hashed else None
         return RowBlock(self._encode(table), tags, digits, players, times, content)
 
@@ -348,8 +348,8 @@ class Retained:
             return np.zeros(len(values), held.dtype)
         if not (_doubles(held, held_valid) and _doubles(values, valid)):
             raise StateError(
-                f"column {name!r} has both fractions and whole numbers beyond 2**53, which a double "
-                "cannot represent; give it one type. Nothing changed"
+                f"column {name!r} has both fractions and whole numbers beyond 2**53, which no double "
+                "represents; give it one type. Nothing changed"
             )
         if held.dtype.kind == "i":
             self._rows.put(f"value {name}", held.astype(np.float64))

@@ -51,10 +51,10 @@ _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 
 def cuts_of(conditions: Iterable[Expression], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Ascending cuts in the value's own type; interval k is [cut k-1, cut k).
+    """Return ascending cuts of type ``dtype``; interval k is [cut k-1, cut k).
 
-    Each constant c gives the smallest value at or above c and the smallest above c, so that every
-    comparison with c is constant between cuts, exactly, for int64 and float64 alike.
+    Each constant c gives two cuts, the smallest value at or above c and the smallest above c. So
+    every comparison with c is constant between cuts, exactly, for int64 and float64 alike.
     """
     constants = [_number(value) for condition in conditions for value in _constants(condition)]
     if dtype == np.float64:
@@ -64,7 +64,7 @@ def cuts_of(conditions: Iterable[Expression], dtype: np.dtype[Any]) -> npt.NDArr
 
 
 def representatives(cuts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """One value of each interval: the cut it begins with, and the lowest of all."""
+    """Return one value of each interval: the lowest value of the type, then each cut."""
     lowest = -np.inf if cuts.dtype == np.float64 else _SMALLEST
     return np.concatenate([np.array([lowest], cuts.dtype), cuts])
 
@@ -84,7 +84,7 @@ def _constants(condition: Expression) -> Iterator[Value]:
 
 def _number(value: Value) -> int | float:
     if value is None:
-        return 0  # a comparison with NULL is NULL everywhere: any cut will do
+        return 0  # a comparison with NULL is always NULL, so any cut is right
     if isinstance(value, datetime):
         return microseconds_of(value)
     assert isinstance(value, int | float)
@@ -100,17 +100,24 @@ def _doubles(constant: int | float) -> tuple[float, float]:
 Numbers = npt.NDArray[np.uint64]
 Classes = npt.NDArray[np.int32]
 
-# The name under which units read the value of an expression.
+# The column that stands for the value of an expression in units.
 VALUE = Column("value")
 
 _ALL_VALID = np.empty(0, np.bool_)
-# Words remembered with their class before they are forgotten and classified anew.
+# Words whose class is cached; when there are more, the cache is cleared.
 _REMEMBERED_WORDS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One batch seen by one factor: what to look up, and where. ``cuts`` only for a range."""
+    """One batch as one factor sees it: what to look up, and where.
+
+    look        codes, or the values of a range
+    valid       which rows are not NULL; empty if all are
+    class_of    the class of each code or interval
+    null_class  the class of NULL
+    cuts        the ends of the intervals; None for codes
+    """
 
     look: npt.NDArray[Any]
     valid: npt.NDArray[np.bool_]
@@ -119,7 +126,7 @@ class Reading:
     cuts: npt.NDArray[Any] | None = None
 
     def add(self, cell: Numbers, rows: slice, stride: int) -> None:
-        """Add the classes of the rows, times the stride, to their cells. O(rows)."""
+        """Add the class of each row, times the stride, to its cell. O(rows)."""
         valid = self.valid[rows] if len(self.valid) else self.valid
         class_of = self.class_of.view(np.uint32)
         missing, weight = np.uint64(self.null_class), np.uint64(stride)
@@ -130,24 +137,24 @@ class Reading:
 
 
 class Factor(Protocol):
-    """Units over one thing, and the classes they make; ``truths`` is int8[classes, units]."""
+    """Units that read the same column or value, and the classes that they distinguish."""
 
     units: list[Expression]
 
     @property
     def classes(self) -> int:
-        """How many classes it has met so far."""
+        """Return how many classes were seen so far."""
 
     @property
     def truths(self) -> npt.NDArray[np.int8]:
-        """What each unit is on each class met so far."""
+        """Return the truth of each unit on each class seen so far, int8[classes, units]."""
 
     def read(self, table: Table) -> Reading:
-        """The classes of a batch; may meet new ones."""
+        """Read a batch; this may add classes."""
 
 
 class _Classes:
-    """The classes of a factor, by the truths of its units: equal rows of truths are one class."""
+    """The classes of a factor: values with equal truths on all units are one class."""
 
     def __init__(self, units: list[Expression]) -> None:
         self.units = units
@@ -163,7 +170,7 @@ class _Classes:
         return np.array(self._rows, np.int8).reshape(len(self._rows), len(self.units))
 
     def classify(self, name: str, values: ColumnData) -> Classes:
-        """The class of each value of the thing the units read. O(values * units)."""
+        """Return the class of each value of the column ``name``. O(values · units)."""
         table = Table({name: values}, len(values))
         said = np.stack([truth(unit, table) for unit in self.units], axis=1)
         classes = np.empty(len(values), np.int32)
@@ -176,7 +183,7 @@ class _Classes:
 
 
 def rows_as_bytes(matrix: npt.NDArray[np.int8]) -> list[bytes]:
-    """Each row of a matrix as a key; a matrix without columns has empty ones."""
+    """Return each row of a matrix as bytes, for use as a key."""
     rows, width = matrix.shape
     if width == 0:
         return [b""] * rows
@@ -190,12 +197,12 @@ def _valid(mask: npt.NDArray[np.bool_] | None, rows: int) -> npt.NDArray[np.bool
 
 
 def null_of(kind: Kind) -> ColumnData:
-    """One NULL of a kind."""
+    """Return a column of one NULL."""
     return nulls(kind, 1)
 
 
 class TextFactor(_Classes):
-    """A TEXT column: each word is classified once, and remembered from batch to batch."""
+    """A TEXT column: each word is classified once, and cached across batches."""
 
     def __init__(self, subject: Expression, units: list[Expression]) -> None:
         super().__init__(units)
@@ -208,7 +215,7 @@ class TextFactor(_Classes):
         self._complete = False
 
     def read(self, table: Table) -> Reading:
-        """O(rows), and O(words) of Python when the dictionary is not the last batch's own."""
+        """Read a batch. O(rows), plus O(words) of Python code if the dictionary is a new one."""
         column = table.columns[self.name]
         assert column.dictionary is not None
         if column.dictionary is not self._words:
@@ -253,16 +260,16 @@ class BooleanFactor(_Classes):
         self._null_class = int(self.classify(self.name, null_of(Kind.BOOLEAN))[0])
 
     def read(self, table: Table) -> Reading:
-        """O(1)."""
+        """Read a batch. O(1)."""
         column = table.columns[self.name]
         codes = np.ascontiguousarray(column.values).view(np.uint8)
         return Reading(codes, _valid(column.valid, table.rows), self._class_of, self._null_class)
 
 
 class RangeFactor(_Classes):
-    """A number or an instant compared with constants: which interval between them it is in.
+    """A number or timestamp compared with constants: a class is a set of intervals.
 
-    The units read ``VALUE``; ``subject`` is the expression they speak of.
+    The units read ``VALUE``, which stands for ``subject``.
     """
 
     def __init__(self, subject: Expression, units: list[Expression]) -> None:
@@ -271,7 +278,7 @@ class RangeFactor(_Classes):
         self._intervals: dict[np.dtype[Any], tuple[npt.NDArray[Any], Classes, int]] = {}
 
     def read(self, table: Table) -> Reading:
-        """The cost of the subject's value."""
+        """Read a batch: evaluates the subject."""
         value = vector(self.subject, table)
         assert value.kind is not None
         dtype = value.values.dtype
@@ -282,7 +289,7 @@ class RangeFactor(_Classes):
         return Reading(look, _valid(value.valid, table.rows), class_of, null_class, cuts)
 
     def divide(self, kind: Kind, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], Classes, int]:
-        """The cuts, the class of each interval between them, and the class of NULL."""
+        """Return the cuts, the class of each interval between them, and the class of NULL."""
         cuts = cuts_of(self.units, dtype)
         class_of = self.classify(VALUE.name, ColumnData(kind, representatives(cuts)))
         needed = class_of[1:] != class_of[:-1]
@@ -292,9 +299,9 @@ class RangeFactor(_Classes):
 
 
 class ConditionFactor(_Classes):
-    """Any other condition, tested on every row: FALSE, NULL or TRUE, and no more classes.
+    """Any other condition, evaluated on every row: the classes are FALSE, NULL and TRUE.
 
-    The units read ``VALUE``; ``subject`` is the condition they speak of.
+    The units read ``VALUE``, which stands for ``subject``.
     """
 
     def __init__(self, subject: Expression, units: list[Expression]) -> None:
@@ -305,15 +312,17 @@ class ConditionFactor(_Classes):
         self.class_of = self.classify(VALUE.name, data)
 
     def read(self, table: Table) -> Reading:
-        """The cost of the condition's truth."""
+        """Read a batch: evaluates the condition."""
         codes = (kleene(self.subject, table) + np.int8(1)).view(np.uint8)
         return Reading(spread(codes, table.rows), _ALL_VALID, self.class_of, 0)
 
 
 class Split(NamedTuple):
-    """``skeletons[k]`` is predicate k over the units, each a column called by its name.
+    """Predicates, split into factors and skeletons.
 
-    ``names`` are the units' names, factor by factor, in the order of each factor's units.
+    factors    the factors
+    names      the names of the units of each factor
+    skeletons  each predicate as a condition over the units, which are columns by their names
     """
 
     factors: list[Factor]
@@ -322,14 +331,14 @@ class Split(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """What a factor reads: how, and the expression it reads."""
+    """The identity of a factor: its type, and the expression that it reads."""
 
     factor: Callable[[Expression, list[Expression]], Factor]
     subject: Expression
 
 
 class _Part(NamedTuple):
-    """A condition that one factor decides; its expression is as the factor's units are."""
+    """A condition that one factor decides, as a unit of that factor."""
 
     key: _Key
     unit: Expression
@@ -340,10 +349,10 @@ def split(
     schema: Mapping[str, Kind],
     whole: Callable[[Expression], bool] | None = None,
 ) -> Split:
-    """Maximal conditions on one column or value become units. O(nodes).
+    """Split predicates: maximal conditions on one column or value become units. O(nodes).
 
-    Units are evaluated on every row. A predicate of several units for which ``whole`` is true
-    becomes one unit instead, so that a guard in it goes on guarding.
+    Units are evaluated on every row. A predicate of several units for which ``whole`` is true stays
+    one unit, so that one part of it can still guard another against errors.
     """
     splitter = _Splitter(schema)
     skeletons = []
@@ -362,14 +371,14 @@ def _has_several(predicate: Expression, schema: Mapping[str, Kind]) -> bool:
 
 @dataclass(slots=True)
 class _Splitter:
-    """``units`` gives each distinct unit of each factor a name."""
+    """Collects the distinct units of each factor, and names them."""
 
     schema: Mapping[str, Kind]
     units: dict[_Key, dict[Expression, str]] = field(default_factory=dict)
     names: Iterator[int] = field(default_factory=count)
 
     def enter(self, part: _Part | Expression) -> Expression:
-        """The column that stands for a part in a skeleton; a skeleton is one already."""
+        """Return the column that replaces a part in a skeleton; a skeleton is returned as it is."""
         if not isinstance(part, _Part):
             return part
         units = self.units.setdefault(part.key, {})
@@ -378,7 +387,7 @@ class _Splitter:
         return Column(units[part.unit])
 
     def parts(self, node: Expression) -> _Part | Expression:
-        """One part when a single factor decides the node, else its skeleton."""
+        """Return one part if a single factor decides the node, else its skeleton."""
         match node:
             case And(operands) | Or(operands):
                 return self._joined(type(node), [self.parts(operand) for operand in operands])
@@ -397,7 +406,7 @@ class _Splitter:
     def _joined(
         self, join: type[And] | type[Or], parts: list[_Part | Expression]
     ) -> _Part | Expression:
-        """AND and OR do not mind the order, so operands meet by factor."""
+        """Join operands of the same factor: AND and OR are commutative."""
         by_key: dict[_Key, list[Expression]] = {}
         skeletons: list[Expression] = []
         for part in parts:
@@ -428,7 +437,7 @@ class _Splitter:
 
 
 def _ranged(leaf: Expression) -> _Part | None:
-    """The leaf as a condition on ``VALUE``, when it compares one value with constants."""
+    """Return the leaf as a condition on ``VALUE`` if it compares one value with constants."""
     match leaf:
         case Comparison(op, Literal() as literal, subject) if _finite(literal):
             return _Part(_Key(RangeFactor, subject), Comparison(MIRROR[op], VALUE, literal))
@@ -442,27 +451,27 @@ def _ranged(leaf: Expression) -> _Part | None:
 
 
 def _finite(literal: Literal) -> bool:
-    """NaN and infinities have no place among cuts; the rest does."""
+    """Return whether a literal can be a cut: NaN and infinities cannot."""
     value = literal.value
     return not isinstance(value, int | float) or math.isfinite(exact_number(value))
 
 
-# Up to here a table with an entry for every possible cell is small enough to index directly.
+# Up to this many possible cells, a table with an entry for each is indexed directly.
 _DENSE = 2**20
-# What one 64-bit word of digits may hold.
+# The largest product of radixes in one 64-bit word.
 _WORD = 2**63
-# Cells remembered before they are forgotten and met anew; they cost memory, never correctness.
+# Cells that are cached; clearing the cache costs time, never correctness.
 _REMEMBERED_CELLS = 2**22
 
 
-# Pairs that an interner has room for at first.
+# Initial capacity of an interner.
 _PAIRS = 1024
 
 
 class _Interner:
-    """Distinct pairs of numbers as 0, 1, 2, … in the order they first come, and back.
+    """Numbers distinct pairs 0, 1, 2, … in order of first appearance, and maps them back.
 
-    O(1) expected a row; 24 bytes a distinct pair.
+    O(1) expected per row; 24 bytes per distinct pair.
     """
 
     def __init__(self) -> None:
@@ -472,7 +481,7 @@ class _Interner:
         self._slots = np.full(2 * _PAIRS, -1, np.int32)
 
     def number(self, previous: Numbers, word: Numbers) -> Numbers:
-        """The number of each pair, a new one where the pair is new."""
+        """Return the number of each pair; new pairs get new numbers."""
         numbers: Numbers = np.empty(len(word), np.uint64)
         done = 0
         while True:
@@ -484,12 +493,12 @@ class _Interner:
             self._grow()
 
     def pairs(self, numbers: npt.NDArray[Any]) -> tuple[Numbers, Numbers]:
-        """The pairs behind the numbers."""
+        """Return the pairs with these numbers."""
         return self._previous[numbers], self._word[numbers]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tables."""
+        """Return the bytes of the tables."""
         return self._previous.nbytes + self._word.nbytes + self._slots.nbytes
 
     def _grow(self) -> None:
@@ -501,10 +510,11 @@ class _Interner:
 
 
 class _Cells:
-    """Mixed-radix numbers over the factors' classes; beyond 2**20 of them, those that occur.
+    """Cell numbers: mixed-radix numbers over the factors' classes.
 
-    A factor may gain classes; then its radix at least doubles and the numbers start afresh, so
-    whoever holds them must drop them when ``fit`` says so.
+    Beyond 2**20 possible cells, those that occur are numbered in order of appearance. When a factor
+    has too many classes for its radix, the radix at least doubles and all numbers become invalid,
+    which ``fit`` reports.
     """
 
     def __init__(self, factors: int) -> None:
@@ -513,9 +523,9 @@ class _Cells:
         self._interners: list[_Interner] = []
 
     def fit(self, classes: Sequence[int], live: int) -> bool:
-        """Make room for so many classes of each factor; True when numbers start afresh.
+        """Adapt to these class counts per factor; return True if earlier numbers became invalid.
 
-        ``live`` is how many cells the caller surely needs: far beyond it, old ones are forgotten.
+        ``live`` is how many cells the caller needs: far beyond it, old cells are dropped.
         """
         room = all(have >= need for have, need in zip(self._radix, classes, strict=True))
         if room and self._words and self.size <= max(_DENSE, _REMEMBERED_CELLS, 8 * live):
@@ -531,21 +541,21 @@ class _Cells:
 
     @property
     def fixed(self) -> bool:
-        """Whether a row's number depends on nothing but its classes."""
+        """Return whether a row's number depends only on its classes."""
         return not self._interners
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tables; none while numbers are worked out."""
+        """Return the bytes of the tables; 0 while numbers are computed."""
         return sum(interner.nbytes for interner in self._interners)
 
     @property
     def size(self) -> int:
-        """Every number given so far is below it."""
+        """Return a bound: every number so far is below it."""
         return self._interners[-1].count if self._interners else math.prod(self._radix)
 
     def number(self, readings: Sequence[Reading], rows: slice) -> Numbers:
-        """The cell of each of the rows."""
+        """Return the cell of each of the rows."""
         words = [self._word(word, readings, rows) for word in self._words]
         if not self._interners:
             return words[0]
@@ -563,7 +573,7 @@ class _Cells:
         return cell
 
     def classes(self, cells: Numbers) -> list[npt.NDArray[np.intp]]:
-        """The class of each factor in the given cells: the inverse of ``number``."""
+        """Return the class of each factor in these cells: the inverse of ``number``."""
         found = [np.zeros(len(cells), np.intp) for _ in self._radix]
         words = [cells]
         if self._interners:
@@ -579,7 +589,7 @@ class _Cells:
 
 
 def _packed(radix: Sequence[int]) -> list[list[int]]:
-    """The factors, in order, in as few words as hold their digits; one word even for none."""
+    """Return the factors of each word: as few words as the digits need, at least one."""
     words: list[list[int]] = [[]]
     room = _WORD
     for factor, size in enumerate(radix):
@@ -594,17 +604,16 @@ def _packed(radix: Sequence[int]) -> list[list[int]]:
 Ids = npt.NDArray[np.uint32]
 
 _CAPACITY = 16
-# Rows at a time: their cells stay in the cache, and a first batch meets its cells early.
+# Rows per block: their cells stay in the CPU cache, and the first block finds most cells.
 _ROWS = 2**16
-# From so many blocks on, threads are worth their start.
+# With more blocks than this, threads pay.
 _FEW = 4
 
 
 class Refinement:
-    """Rows on which every predicate has the same truth are one atom.
+    """Assigns rows to atoms: rows on which all K predicates have the same truth are one atom.
 
-    A row's atom follows from one look-up for each column the predicates read and one for the
-    combination, not from K tests. A combination met for the first time costs O(K) once.
+    A row takes one look-up per factor and one for its cell, not K tests. A new cell costs O(K).
 
     >>> from ids.model.expression import Column, Comparison, Literal
     >>> slow = Comparison(">", Column("ms"), Literal(100))
@@ -628,7 +637,7 @@ class Refinement:
         self._first = np.full(_CAPACITY, -1, np.int32)
 
     def assign(self, table: Table) -> Ids:
-        """The atom of each row, as uint32[rows]; meets new atoms on the way."""
+        """Return the atom of each row, uint32[rows]; new atoms are added."""
         factors, readings = self._read(table)
         live = len(self._atom_of_signature)
         if self._cells.fit([factor.classes for factor in factors], live):
@@ -636,60 +645,62 @@ class Refinement:
         atoms = np.empty(table.rows, np.int32)
         blocks = [slice(at, min(at + _ROWS, table.rows)) for at in range(0, table.rows, _ROWS)]
         for rows in blocks[:1]:
-            self._place(readings, rows, atoms[rows])
+            self._assign_block(readings, rows, atoms[rows])
         if len(blocks) > _FEW and self._cells.fixed:
-            # the first block has met most cells; the others look theirs up side by side
+            # the first block has found most cells; the others are looked up in parallel
             missed = kernels.side_by_side(
                 lambda rows: self._find(readings, rows, atoms[rows]), blocks[1:]
             )
             again = [rows for rows, some in zip(blocks[1:], missed, strict=True) if some]
             blocks = [*blocks[:1], *again]
         for rows in blocks[1:]:
-            self._place(readings, rows, atoms[rows])
+            self._assign_block(readings, rows, atoms[rows])
         return atoms.view(np.uint32)
 
     def signature(self, atom: int) -> bytes:
-        """The truths of an atom as a key: one byte a predicate."""
+        """Return the truths of an atom as a key, one byte per predicate."""
         return rows_as_bytes(self.truths[atom : atom + 1])[0]
 
     def holds(self, atoms: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-        """Which predicates hold on the atoms: bool[..., K]; NULL does not hold."""
+        """Return which predicates hold on the atoms, bool[..., K]; NULL does not hold."""
         held: npt.NDArray[np.bool_] = self.truths[atoms] == 1
         return held
 
     def _find(self, readings: list[Reading], rows: slice, atoms: npt.NDArray[np.int32]) -> int:
-        """Look the rows' atoms up; how many stand in a cell not met before."""
+        """Look up the atoms of the rows; return how many rows are in a new cell."""
         cells = self._cells.number(readings, rows)
         self._reserve_cells(self._cells.size)
         unseen: int = kernels.look_up(cells, self._atom_of_cell, atoms)
         return unseen
 
-    def _place(self, readings: list[Reading], rows: slice, atoms: npt.NDArray[np.int32]) -> None:
-        """Look the rows' atoms up, and meet the cells not met before."""
+    def _assign_block(
+        self, readings: list[Reading], rows: slice, atoms: npt.NDArray[np.int32]
+    ) -> None:
+        """Look up the atoms of the rows; add new cells."""
         if self._find(readings, rows, atoms):
-            self._meet(np.unique(self._cells.number(readings, rows)[atoms < 0]))
+            self._add_cells(np.unique(self._cells.number(readings, rows)[atoms < 0]))
             self._find(readings, rows, atoms)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the signatures and of the tables that find an atom."""
+        """Return the bytes of the signatures and of the look-up tables."""
         tables = (self.truths, self._atom_of_cell, self._following, self._first)
         return sum(table.nbytes for table in tables) + self._cells.nbytes
 
     @property
     def met(self) -> int:
-        """How many atom numbers are in use."""
+        """Return how many atom numbers are in use."""
         return len(self._atom_of_signature)
 
     def live(self) -> npt.NDArray[np.int64]:
-        """The atom numbers in use, ascending."""
+        """Return the atom numbers in use, ascending."""
         return np.array(sorted(self._atom_of_signature.values()), dtype=np.int64)
 
     def release(self, atoms: npt.NDArray[np.integer] | Sequence[int]) -> None:
-        """Give the ids back: their signatures, when they come again, get ids afresh. O(ids)."""
+        """Free these atom numbers for reuse; raise if one is not in use. O(ids)."""
         ids = np.unique(np.asarray(atoms, np.int64))
         if len(ids) and not (ids[0] >= 0 and ids[-1] < self.atoms):
-            raise StateError(f"no atom has the ids {ids}; release only what was assigned")
+            raise StateError(f"no atoms have the ids {ids}; release only what was assigned")
         signatures = rows_as_bytes(self.truths[ids])
         for atom, signature in zip(ids.tolist(), signatures, strict=True):
             if self._atom_of_signature.get(signature) != atom:
@@ -702,7 +713,7 @@ class Refinement:
     def preload(
         self, truths: npt.NDArray[np.int8], ids: npt.NDArray[np.integer] | Sequence[int]
     ) -> None:
-        """Make signatures mean the given ids again, as when they were saved; only when new."""
+        """Restore signatures with their atom numbers; only for a new refinement."""
         numbers = np.asarray(ids, np.int64)
         if self.atoms:
             raise StateError("atoms are already assigned; preload a new refinement")
@@ -710,7 +721,7 @@ class Refinement:
             raise StateError(f"truths of shape {truths.shape} do not fit the ids and predicates")
         signatures = rows_as_bytes(truths)
         if len(set(signatures)) < len(numbers) or len(np.unique(numbers)) < len(numbers):
-            raise StateError("a signature or an id stands twice among the atoms to preload")
+            raise StateError("a signature or an id occurs twice among the atoms to preload")
         self.atoms = int(numbers.max()) + 1 if len(numbers) else 0
         self._reserve_atoms()
         self.truths[numbers] = truths
@@ -719,12 +730,12 @@ class Refinement:
         self._free = unused[::-1].tolist()
 
     def _read(self, table: Table) -> tuple[list[Factor], list[Reading]]:
-        """What each factor makes of a batch."""
+        """Return the factors, and the reading of a batch by each."""
         factors = self._factors(table).factors
         try:
             return factors, [factor.read(table) for factor in factors]
         except DataError:
-            # of integers that leave 64 bits, maybe on rows that a predicate as a whole leaves out
+            # an integer overflow, perhaps on rows that another part of the predicate excludes
             if self._whole or not any(map(has_arithmetic, self.predicates)):
                 raise
         self._whole, self._split = True, None
@@ -732,15 +743,15 @@ class Refinement:
         return self._read(table)
 
     def _factors(self, table: Table) -> Split:
-        """Split at the first batch, which tells the columns' kinds."""
+        """Return the split, which is made from the columns of the first batch."""
         if self._split is None:
             schema = {name: column.kind for name, column in table.columns.items()}
             self._split = split(self.predicates, schema, has_arithmetic if self._whole else None)
             self._cells = _Cells(len(self._split.factors))
         return self._split
 
-    def _meet(self, cells: Numbers) -> None:
-        """Find or make the atoms of cells seen for the first time. O(cells * K)."""
+    def _add_cells(self, cells: Numbers) -> None:
+        """Find or create the atoms of new cells. O(cells · K)."""
         truths = self._truths_of(cells)
         signatures = rows_as_bytes(truths)
         known = self._atom_of_signature
@@ -755,14 +766,14 @@ class Refinement:
         kernels.link(cells, atoms, self._atom_of_cell, self._following, self._first)
 
     def _truths_of(self, cells: Numbers) -> npt.NDArray[np.int8]:
-        """What every predicate is in the given cells, from what its units are there."""
+        """Return the truth of every predicate in these cells, from the truths of its units."""
         assert self._split is not None
         columns: dict[str, ColumnData] = {}
         classes = self._cells.classes(cells)
         for factor, names, met in zip(self._split.factors, self._split.names, classes, strict=True):
-            said = factor.truths[met]
+            truths_there = factor.truths[met]
             for position, name in enumerate(names):
-                unit = said[:, position]
+                unit = truths_there[:, position]
                 columns[name] = ColumnData(Kind.BOOLEAN, unit == 1, unit >= 0)
         table = Table(columns, len(cells))
         truths = np.empty((len(cells), len(self.predicates)), np.int8)
@@ -793,7 +804,7 @@ class Refinement:
             self._following = _extended(self._following, capacity, -1)
 
     def _forget_cells(self) -> None:
-        """Cells are numbered afresh; atoms stay, and are found again by their signatures."""
+        """Forget the cells; atoms stay, and are found again by their signatures."""
         self._atom_of_cell = np.full(0, -1, np.int32)
         self._following = np.full(0, -1, np.int32)
         self._first.fill(-1)

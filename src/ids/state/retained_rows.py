@@ -348,8 +348,8 @@ class Retained:
             return np.zeros(len(values), held.dtype)
         if not (_doubles(held, held_valid) and _doubles(values, valid)):
             raise StateError(
-                f"column {name!r} has both fractions and whole numbers beyond 2**53, which no double "
-                "represents; give it one type. Nothing changed"
+                f"column {name!r} has both fractions and whole numbers beyond 2**53, which no "
+                "double represents; give it one type. Nothing changed"
             )
         if held.dtype.kind == "i":
             self._rows.put(f"value {name}", held.astype(np.float64))

@@ -604,9 +604,9 @@ def _sampled_by_stratum(
 class WindowSample:
     """A uniform sample of the window, with its rows of extreme values.
 
-    Measures are numbered from 1; measure 0 is COUNT(*). Window order is (time, sequence). The sample
-    depends only on the seed and on the rows in the window, not on the batches; with replacement
-    from a count window also on earlier rows.
+    Measures are numbered from 1; measure 0 is COUNT(*). Window order is (time, sequence). The
+    sample depends only on the seed and on the rows in the window, not on the batches; with
+    replacement from a count window also on earlier rows.
 
     O(1) amortised per row, for any size r. About r + r ln(N / r) of N rows are kept, times a
     constant; more if values only fall or only rise, as each row is then an extreme at some time.

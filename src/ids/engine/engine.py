@@ -550,7 +550,7 @@ class Engine:
         >>> engine.register("eu", "region = 'EU'")
         >>> engine.ingest({"region": ["EU", "US"], "ms": [30.0, 10.0]})
         >>> engine.attribute("AVG", "eu")
-        Attribution(value=15.0, share=10.0, lift=5.0, mechanism='marginal', n=2)
+        Attribution(value=20.0, share=10.0, lift=10.0, mechanism='marginal', n=2)
         >>> engine.attribute("SUM", "ms < 20").value
         10.0
         """
@@ -648,8 +648,8 @@ class Engine:
         >>> engine = ids.Engine(window=ids.CountWindow(10), value="ms")
         >>> engine.register("eu", "region = 'EU'")
         >>> engine.ingest({"region": ["EU", "US"], "ms": [30.0, 10.0]})
-        >>> engine.attribute_by_atoms("AVG", "NOT eu").value
-        5.0
+        >>> engine.attribute_by_atoms("AVG", "eu").value
+        20.0
         """
         with self._state:
             if self._core is None:

@@ -61,9 +61,7 @@ class Promoter:
         self.promotion = promotion
         self.policy = Policy(promotion)
         self.names: dict[str, str] = {}  # by key
-        self.weights: dict[
-            str, float
-        ] = {}  # by key: the weight of a question if it were not promoted
+        self.weights: dict[str, float] = {}  # by key: a question's weight before promotion
         self._registrations = registrations
         self._rebuild_engine = rebuild
         self._serial = 0

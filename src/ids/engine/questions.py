@@ -521,9 +521,7 @@ def _possible(condition: Expression, strata: Table, truth: bool = True) -> Bools
         try:
             found = kleene(condition, strata) == (1 if truth else -1)
             return np.broadcast_to(found, strata.rows).copy()
-        except (
-            DataError
-        ):  # an integer overflow, perhaps on rows that the rest of the condition excludes
+        except DataError:  # an integer overflow, perhaps on rows that the rest excludes
             pass
     match condition:
         case And(operands) | Or(operands):

@@ -797,7 +797,8 @@ class Engine:
             bound = tuple(bind_measure(measure, kinds) for measure in engine._measures.values())
             predicates = bind_conditions(conditions, kinds)
             core = Core(Schema(kinds, bound, about["order_by"]), predicates, engine._settings)
-            core.restore(about, arrays, engine._registered.bind_targets(core))
+            targets = {} if about["refined"] else engine._registered.bind_targets(core)
+            core.restore(about, arrays, targets)
             engine._core = core
         return engine
 

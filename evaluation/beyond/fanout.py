@@ -15,8 +15,8 @@ import ids
 from evaluation.bench import Bench, filled, registered
 from evaluation.step import Findings, Repeated, Row, Size, Step, in_turns
 from ids.kernels.slide import slide
-from ids.state import fit_column
-from ids.state.rescale import cut_column
+from ids.model import Scale
+from ids.state import cut_column
 
 SCHEMAS = {
     "exclusive": "exclusive categories",
@@ -104,7 +104,7 @@ class Divided:
     def kernel(self) -> Callable[[], None]:
         """The slide loop alone, a row at a time, over a window of an eighth of all rows."""
         atoms = signatures(self.truths)
-        scale = fit_column(self.y, float(self.y.max()), float(self.y.min()), 2)
+        scale = Scale.fit_column(self.y, float(self.y.max()), float(self.y.min()), 2)
         assert scale is not None
         digits, centre = cut_column(self.y, scale), np.zeros(scale.digits, np.int64)
         summaries = np.zeros((int(atoms.max()) + 1, scale.words), np.int64)

@@ -16,7 +16,7 @@ from numba import njit
 from ids.exact import LIMB_BITS, Parts, split
 from ids.kernels.slide import accumulate
 from ids.model import DIGIT_BITS, Scale
-from ids.state.rescale import cut_column, decode
+from ids.state import cut_column
 
 ROWS, WINDOW, ATOMS, TURNS = 1_000_000, 100_000, 6, 9
 _MASK = 2**LIMB_BITS - 1
@@ -107,7 +107,7 @@ def main() -> None:
                 took[name].append((perf_counter() - begun) * 1e9 / (ROWS + WINDOW))
         for name in ("parts", "stored"):
             for row, own in zip(tables["digits"], _sums(tables[name], parts), strict=True):
-                for d, (ours, other) in enumerate(zip(decode(row, scale)[1], own, strict=False), 1):
+                for d, (ours, other) in enumerate(zip(scale.decode(row)[1], own, strict=False), 1):
                     bits = 2 * DIGIT_BITS, LIMB_BITS * parts.levels
                     assert ours << d * bits[1] == other << d * bits[0], name
         best = {name: min(times[1:]) for name, times in took.items()}

@@ -23,11 +23,10 @@ from evaluation.step import REGIONS, SUBJECTS, Findings, Row, in_turns
 from ids.kernels import cut
 from ids.kernels.compiler import compiled
 from ids.kernels.slide import accumulate, add_summary, slide
-from ids.model import Column, Comparison, Literal
+from ids.model import Column, Comparison, Literal, Scale
 from ids.predicates import Refinement
 from ids.source import open_table
-from ids.state import fit_column
-from ids.state.rescale import cut_column
+from ids.state import cut_column
 
 Words = npt.NDArray[np.int64]
 Test = tuple[str, str]  # an attribute and the value it must have
@@ -175,7 +174,7 @@ class Prepared:
         self.refinement = Refinement([Comparison("=", Column(c), Literal(v)) for c, v in tests])
         self.atoms = self.refinement.assign(self.table)
         self.holds = self.refinement.holds(np.arange(self.refinement.atoms))
-        scale = fit_column(self.value, self.value.max(), self.value.min(), degree)
+        scale = Scale.fit_column(self.value, self.value.max(), self.value.min(), degree)
         assert scale is not None
         self.scale, self.digits = scale, cut_column(self.value, scale)
         self.centre = np.zeros(scale.digits, np.int64)  # no power above the second is kept

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import ids
-from ids.engine.batches import Batch
-from ids.engine.core import Core, TaggedRows
+from ids.engine.core import Batch, Core, TaggedRows
 from ids.errors import ScriptError, StateError
 from tests.engine.test_adhoc import batch
 

@@ -88,7 +88,7 @@ def test_event_times_that_are_numbers_move_by_numbers_alone(to: Any) -> None:
     engine = ids.Engine(ids.TimeWindow(10), "x", order_by="t")
     engine.ingest({"t": [1, 2], "x": [1.0, 2.0]})
     if not isinstance(to, int | np.integer):
-        with pytest.raises(ScriptError, match="event time 't' holds numbers; give a whole number"):
+        with pytest.raises(ScriptError, match="event time 't' has numbers; give a whole number"):
             engine.advance(to)
         assert engine.rows == 2
         to = np.uint8(11)

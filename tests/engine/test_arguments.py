@@ -35,7 +35,7 @@ def test_a_number_of_rows_is_a_whole_number(given: Any) -> None:
     refused(ids.Promotion, most=given, match="most=.*; give a whole number, 0 or more")
     refused(ids.Promotion, threshold=given, match="threshold=.*; give a whole number, 1 or more")
     refused(ids.Engine, ids.CountWindow(5), atom_limit=given, match="give a whole number")
-    refused(ids.Engine, ids.CountWindow(5), degree=given, match="degree .* is not kept")
+    refused(ids.Engine, ids.CountWindow(5), degree=given, match="degree .* is out of range")
     if given is not None:
         refused(ids.Sampling, extremes=given, match="extremes=.*; give a whole number, 0 or more")
 
@@ -78,7 +78,7 @@ def test_what_is_not_a_window_is_refused_with_the_window_meant() -> None:
     ]:
         with pytest.raises(ScriptError) as caught:
             ids.Engine(window=given)  # type: ignore[arg-type]
-        assert str(caught.value).startswith(f"a window of {given!r}; give ")
+        assert str(caught.value).startswith(f"window={given!r} is not a window; give ")
         assert meant in str(caught.value)
     refused(ids.CountWindow, "10 minutes", match=r"ids.TimeWindow\('10 minutes'\)")
 
@@ -92,13 +92,15 @@ def test_what_is_not_a_window_is_refused_with_the_window_meant() -> None:
         ("promotion", True, r"ids.Promotion\(\)"),
         ("retain", "no", "True or False"),
         ("retain", None, "True or False"),
-        ("intersections", 5, "list of texts"),
+        ("intersections", 5, "list of strings"),
     ],
 )
 def test_other_arguments_of_an_engine_are_what_they_are_for(
     name: str, given: Any, meant: str
 ) -> None:
-    refused(ids.Engine, ids.CountWindow(5), match=f"; give {meant}|; give text", **{name: given})
+    refused(
+        ids.Engine, ids.CountWindow(5), match=f"; give {meant}|; give a string", **{name: given}
+    )
 
 
 def test_one_intersection_may_be_given_as_text() -> None:

@@ -86,7 +86,7 @@ def test_an_engine_holds_the_multiset_of_its_changelog(
         after.subtract(multiset(deletes))
         missing = {row for row, count in after.items() if count < 0}
         if missing:
-            with pytest.raises(StateError, match=r"^deleted row \d+ \(.*\) is not inside the") as e:
+            with pytest.raises(StateError, match=r"^deleted row \d+ \(.*\) is not in the") as e:
                 engine.apply(inserts=table(inserts), deletes=table(deletes))
             number = int(str(e.value).split()[2])
             assert deletes[number - 1] in missing
@@ -103,14 +103,14 @@ def test_an_engine_holds_the_multiset_of_its_changelog(
 @pytest.mark.parametrize("settings_", [{}, {"retain": False}])
 def test_a_row_that_was_never_there_is_refused_by_default(settings_: dict[str, Any]) -> None:
     engine = ids.Engine(ids.Changelog(), "x", **settings_)
-    with pytest.raises(StateError, match="not inside the window") as refused:
+    with pytest.raises(StateError, match="not in the window") as refused:
         engine.apply(inserts={"x": [1, 2, 3]}, deletes={"x": [99]})
     assert "\n" not in str(refused.value)
     assert engine.rows == 0
     engine.apply(inserts={"x": [1, 2, 3]})
-    with pytest.raises(StateError, match="not inside the window"):
+    with pytest.raises(StateError, match="not in the window"):
         engine.apply(deletes={"x": [99]})
-    with pytest.raises(StateError, match="not inside the window"):
+    with pytest.raises(StateError, match="not in the window"):
         engine.apply(inserts={"x": [4]}, deletes={"x": [1, 2, 3, 1]})
     assert (engine.rows, engine.aggregate("SUM")) == (3, 6.0)
     assert engine.aggregate("VAR_POP") == pytest.approx(2 / 3)
@@ -129,7 +129,7 @@ def test_the_error_names_the_row() -> None:
         )  # fmt: skip
     assert str(refused.value) == (
         "deleted row 2 (x = 1.5, region = 'US', at = 2024-05-01T10:00:00.000000, ok = False, "
-        "k = NULL) is not inside the window; the batch was refused, nothing changed"
+        "k = NULL) is not in the window; the batch was rejected, nothing changed"
     )
 
 
@@ -139,7 +139,7 @@ def test_of_rows_that_are_equal_in_all_but_one_column_the_right_one_goes() -> No
     engine.apply(inserts={"x": [1.0, 1.0], "id": [7, 8]})
     engine.apply(deletes={"x": [1.0], "id": [8]})
     assert engine.attribute("COUNT(*)", "id = 7").value == 1
-    with pytest.raises(StateError, match=r"deleted row 1 \(x = 1.0, id = 8\) is not inside"):
+    with pytest.raises(StateError, match=r"deleted row 1 \(x = 1.0, id = 8\) is not in the window"):
         engine.apply(deletes={"x": [1.0], "id": [8]})
 
 
@@ -155,7 +155,7 @@ def test_a_late_row_that_was_dropped_cannot_be_deleted() -> None:
     engine = ids.Engine(ids.CountWindow(5), "x", order_by="t")
     engine.ingest({"x": [1.0, 2.0, 3.0], "t": [10, 4, 11]})
     assert engine.late_rows == 1
-    with pytest.raises(StateError, match=r"deleted row 2 \(x = 2.0, t = 4\) is not inside"):
+    with pytest.raises(StateError, match=r"deleted row 2 \(x = 2.0, t = 4\) is not in the window"):
         engine.apply(deletes={"x": [3.0, 2.0], "t": [11, 4]})
     assert engine.aggregate("SUM") == 4.0
 
@@ -186,7 +186,7 @@ def test_without_rows_no_count_and_no_variance_is_ever_negative(
         try:
             engine.apply(deletes={"x": deletes})
         except StateError as error:
-            assert "not inside" in str(error)
+            assert "not in the window" in str(error)
         else:
             count, total = count - len(deletes), total - sum(deletes)
         assert engine.rows == count >= 0
@@ -198,7 +198,7 @@ def test_without_rows_no_count_and_no_variance_is_ever_negative(
 def test_without_rows_more_players_than_rows_are_refused() -> None:
     engine = ids.Engine(ids.Changelog(), "x", retain=False)
     engine.apply(inserts={"x": [1.0, 2.0]})
-    with pytest.raises(StateError, match="not inside"):
+    with pytest.raises(StateError, match="not in the window"):
         engine.apply(deletes={"x": np.array([math.nan]), "y": [1]} | {"x": [None]})
     assert engine.rows == 2
 

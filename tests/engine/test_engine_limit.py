@@ -96,9 +96,9 @@ def test_without_rows_other_combinations_are_refused_and_kept_ones_go_on() -> No
     for asked in ("p0 AND p1", "k > 7"):
         with pytest.raises(StateError, match="retain=True"):
             engine.attribute("AVG", asked)
-    with pytest.raises(StateError, match="given up at their limit"):
+    with pytest.raises(StateError, match="given up at atom_limit"):
         engine.attribute_by_atoms("AVG", "p0")
-    with pytest.raises(StateError, match="given up at their limit"):
+    with pytest.raises(StateError, match="given up at atom_limit"):
         engine.residual("AVG")
 
 

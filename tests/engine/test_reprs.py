@@ -13,7 +13,7 @@ import ids
 from ids.spark import Running, StreamProgress
 from ids.spark.stream_status import Totals
 
-LONG = f"<ids.Engine Changelog(), value x, x * 2, 2 rows inside, predicates {', '.join('abcdefgh')}"
+LONG = f"<ids.Engine Changelog(), value x, x * 2, 2 rows, predicates {', '.join('abcdefgh')}"
 
 
 def test_an_engine_shows_its_window_values_rows_and_predicates(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_an_engine_shows_its_window_values_rows_and_predicates(tmp_path: Path) -
 )
 def test_a_window_is_shown_as_it_may_be_typed(window: Any, shown: str) -> None:
     engine = ids.Engine(window, order_by="t")
-    assert repr(engine) == f"<ids.Engine {shown}, value none, 0 rows inside, predicates none>"
+    assert repr(engine) == f"<ids.Engine {shown}, value none, 0 rows, predicates none>"
     assert eval(shown, vars(ids)) == window
 
 

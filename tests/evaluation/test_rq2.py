@@ -31,7 +31,6 @@ from evaluation.rq2.throughput import (
 )
 from evaluation.step import FULL, QUICK, Repeated, in_a_row
 from evaluation.tables import Tables
-from ids.state import decode, grid
 
 ROWS = 700
 VALUES = {
@@ -62,7 +61,7 @@ def test_after_any_slide_every_summary_is_that_of_a_recount(
     maintained = Maintained(prepared, window, step, EVERYTHING)
     for table in (maintained.incremental(number)(), maintained.scan(1, before=number - 1)()):
         inside = events.slice(number * step, window).to_pylist()
-        unit = Fraction(2) ** grid(prepared.scale)
+        unit = Fraction(2) ** prepared.scale.grid
         ways = [
             *(lambda row, h=h: [row[c] == v for c, v in tests] == list(h) for h in prepared.holds),
             *(lambda row, c=c, v=v: row[c] == v for c, v in tests),
@@ -70,7 +69,7 @@ def test_after_any_slide_every_summary_is_that_of_a_recount(
         ]
         assert len(ways) == len(table)
         for words, holds in zip(table, ways, strict=True):
-            count, (first, second) = decode(words, prepared.scale)
+            count, (first, second) = prepared.scale.decode(words)
             exact = recount(inside, holds, lambda row: row["latency"])
             assert (count, first * unit, second * unit**2) == exact
 
@@ -122,9 +121,9 @@ def test_algorithm_1_and_the_slide_loop_end_in_the_same_atoms(events: pa.Table) 
     loop, whole, (_, _, atoms, _) = (work[name]() for name in (LOOP, WHOLE, LITERAL))
     assert np.array_equal(loop, whole)
     prepared = Prepared(events, PREDICATES[4])
-    unit = Fraction(2) ** grid(prepared.scale)
+    unit = Fraction(2) ** prepared.scale.grid
     for words, holds in zip(loop, prepared.holds, strict=True):
-        count, (first, second) = decode(words, prepared.scale)
+        count, (first, second) = prepared.scale.decode(words)
         total, squares = float(first * unit), float(second * unit**2)
         centred = [count, total - CENTRE * count, squares - 2 * CENTRE * total + CENTRE**2 * count]
         signature = sum(1 << k for k, held in enumerate(holds) if held)

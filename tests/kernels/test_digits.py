@@ -11,9 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ids.kernels import cut
-from ids.model import DIGIT_BITS, Scale
-from ids.state import lowest_bit
-from ids.state.rescale import cut_column
+from ids.model import DIGIT_BITS, Scale, lowest_bit
+from ids.state import cut_column
 
 DIGITS = (1, 2, 3, 5)
 

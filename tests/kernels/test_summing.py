@@ -26,8 +26,7 @@ from ids.kernels import (
 )
 from ids.kernels.slide import slide
 from ids.model import DIGIT_BITS, Scale
-from ids.state import decode, empty_emits
-from ids.state.rescale import cut_column
+from ids.state import cut_column, empty_emits
 
 SCALES = [
     Scale(0, 0, 0),
@@ -91,7 +90,7 @@ def test_signed_rows_are_a_recount_and_their_own_inverse(scale: Scale, data: st.
         rows = [
             digits[i] for i in range(len(atom)) if atom[i] == a and (not len(taking) or taking[i])
         ]
-        assert decode(summaries[a], scale) == recounted(rows, scale)
+        assert scale.decode(summaries[a]) == recounted(rows, scale)
     apply_signed(summaries, atom, digits, taking, centre_of(scale), scale.layout, -1)
     assert not summaries.any()
 
@@ -107,12 +106,12 @@ def test_merging_and_adding_carry_over_word_bounds(scale: Scale, data: st.DataOb
     total = np.zeros(scale.words, np.int64)
     merge_summaries(summaries, chosen, scale.layout, total)
     rows = [digits[i] for i in np.flatnonzero(np.isin(atom, chosen))]
-    assert decode(total, scale) == recounted(rows, scale)
+    assert scale.decode(total) == recounted(rows, scale)
     twice = summaries.copy()
     add_rows(twice, summaries, scale.layout)
     for a in range(ATOMS):
-        count, sums = decode(summaries[a], scale)
-        assert decode(twice[a], scale) == (2 * count, [2 * s for s in sums])
+        count, sums = scale.decode(summaries[a])
+        assert scale.decode(twice[a]) == (2 * count, [2 * s for s in sums])
 
 
 @pytest.mark.parametrize("scale", SCALES[1:4])
@@ -137,10 +136,10 @@ def test_a_delta_reaches_its_atoms_its_marginals_and_the_window(
     add_delta(
         delta[touched], touched, holds[touched], scale.layout, state[0], state[1], state[2][0]
     )
-    assert decode(state[2][0], scale) == recounted(list(digits), scale)
+    assert scale.decode(state[2][0]) == recounted(list(digits), scale)
     for k in range(3):
         rows = [digits[i] for i in range(len(atom)) if holds[atom[i], k]]
-        assert decode(state[1][k], scale) == recounted(rows, scale)
+        assert scale.decode(state[1][k]) == recounted(rows, scale)
     assert (state[0] == delta).all()
 
 
@@ -153,7 +152,7 @@ def test_sliding_leaves_the_last_window(scale: Scale, data: st.DataObject, windo
     slide(summaries, atom, digits, window, centre_of(scale), scale.layout)
     for a in range(ATOMS):
         rows = of_atom(atom[-window:], digits[-window:], a)
-        assert decode(summaries[a], scale) == recounted(rows, scale)  # type: ignore[arg-type]
+        assert scale.decode(summaries[a]) == recounted(rows, scale)  # type: ignore[arg-type]
 
 
 def listed(groups: list[list[int]]) -> Lists:
@@ -193,7 +192,7 @@ def test_every_emit_of_a_replay_is_a_recount_of_its_rows(
         inside = range(int(expired[e]), int(arrived[e]))
         for k, item in enumerate(items):
             rows = [digits[i] for i in inside if atom[i] in item]
-            assert decode(taken[k, :, e], scale) == recounted(rows, scale)
+            assert scale.decode(taken[k, :, e]) == recounted(rows, scale)
     check_centring(taken, scale)
 
 
@@ -203,7 +202,7 @@ def check_centring(taken: npt.NDArray[np.int64], scale: Scale) -> None:
     centre_block(taken, centre_of(scale), scale.layout, emits)
     unit = Fraction(1, 2 ** (DIGIT_BITS * scale.digits))
     for e in range(taken.shape[2]):
-        players, sums = decode(taken[0, :, e], scale)
+        players, sums = scale.decode(taken[0, :, e])
         assert emits.players[e] == players
         if not scale.digits or not players:
             assert not emits.central[:, e].any()
@@ -216,7 +215,7 @@ def check_centring(taken: npt.NDArray[np.int64], scale: Scale) -> None:
         for d in range(2, scale.degree + 1):
             assert near(emits.central[d, e], window[d], abs(window[d]) + lost(players, d, scale))
         for k in range(len(taken) - 1):
-            members, own = decode(taken[k + 1, :, e], scale)
+            members, own = scale.decode(taken[k + 1, :, e])
             assert emits.members[k, e] == members
             part = moments(members, own, scale, unit)
             assert near(emits.item_total[k, e], part[1], abs(part[1]))

@@ -223,7 +223,7 @@ def test_cells_are_forgotten_when_they_grow_too_many_and_atoms_stay(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(cells_module, "_DENSE", 16)
-    monkeypatch.setattr(cells_module, "_REMEMBERED", 16)
+    monkeypatch.setattr(cells_module, "_REMEMBERED_CELLS", 16)
     refinement = Refinement([Column(f"b{k}") for k in range(8)])
     first = check(refinement, flags(0, 300, 8))
     refinement.release(

@@ -29,7 +29,6 @@ from ids.spark.rank import (
     tasks_of,
 )
 from ids.spark.stream_count import Tailing
-from ids.state import fit_column
 
 counts = st.lists(st.integers(0, 9), min_size=1, max_size=30).map(lambda c: np.array(c, np.int64))
 
@@ -234,7 +233,9 @@ def _replay(plan: SelectPlan, table: pa.Table, tasks: tuple[Bounds | None, ...])
     sizes = np.abs(values[values != 0])
     largest, smallest = sizes.max(initial=0.0), sizes.min(initial=np.inf)
     scales = [
-        fit_column(values, largest, smallest if len(sizes) else 0.0, degree) if degree else None
+        Scale.fit_column(values, largest, smallest if len(sizes) else 0.0, degree)
+        if degree
+        else None
         for degree in plan.degrees
     ]
     measures = tuple(None if m is None else "x" for m in plan.measures)

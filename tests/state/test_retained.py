@@ -103,7 +103,7 @@ def test_whole_numbers_and_fractions_share_a_column() -> None:
 def test_whole_numbers_a_double_cannot_hold_are_not_mixed_with_fractions() -> None:
     retained = Retained(KINDS)
     put(retained, table([2**53 + 1], ["EU"]))
-    with pytest.raises(StateError, match=r"'x' holds fractions as well as whole numbers beyond"):
+    with pytest.raises(StateError, match=r"'x' has both fractions and whole numbers beyond"):
         put(retained, table([1.5], ["EU"]))
     assert retained.table().columns["x"].values.tolist() == [2**53 + 1]
     assert found(retained, table([float(2**53 + 2)], ["EU"])) == [-1]

@@ -361,7 +361,7 @@ def test_a_few_players_among_many_rows_are_all_taken_whole() -> None:
 def test_no_more_rows_are_given_than_are_kept() -> None:
     sample = plain(30).sample
     assert len(numbers(sample.drawn(0, 3))) == 3
-    with pytest.raises(ScriptError, match="a sample of 5 rows; 4 are kept; ask for 1 to 4"):
+    with pytest.raises(ScriptError, match="a sample of 5 rows: 4 are kept; ask for 1 to 4"):
         sample.drawn(0, 5)
     with pytest.raises(ScriptError, match="a sample of 0 rows"):
         sample.drawn(0, 0)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ids import Engine
 from ids.engine.core import Core
 from ids.model import DIGIT_BITS, quoted
-from ids.state import Refined, Summaries, grid
+from ids.state import Refined, Summaries
 from tests.oracles.recount import Recount, recount
 from tests.streams.model import GAMES, Model, Row, attributed, close
 
@@ -24,7 +24,7 @@ _TRUTH = {1: True, 0: False, -1: None}
 def _decoded(summaries: Summaries, words: npt.NDArray[np.int64]) -> Recount:
     """A summary as (m, A, B) in the measure's own units."""
     m, sums = summaries.exact(words)
-    unit = Fraction(2) ** grid(summaries.scale)
+    unit = Fraction(2) ** summaries.scale.grid
     return Recount(m, sums[0] * unit, sums[1] * unit**2)
 
 
@@ -33,7 +33,7 @@ def _agrees(summaries: Summaries, words: npt.NDArray[np.int64], rows: Sequence[R
     found = _decoded(summaries, words)
     exact = recount(rows, lambda _row: True, lambda row: row.x)
     values = [Fraction(row.x) for row in rows if row.x is not None]
-    unit = Fraction(2) ** grid(summaries.scale)
+    unit = Fraction(2) ** summaries.scale.grid
     if all((v / unit).denominator == 1 for v in values):
         assert found == exact
         return
@@ -48,7 +48,7 @@ def _rounds_only_in_need(core: Core, rows: Sequence[Row]) -> None:
     if 1 in core.rounded:
         assert largest >= Fraction(2) ** (scale.exponent - DIGIT_BITS - 1)
     else:
-        unit = Fraction(2) ** grid(scale)
+        unit = Fraction(2) ** scale.grid
         assert all((Fraction(r.x) / unit).denominator == 1 for r in rows if r.x is not None)
 
 

@@ -11,9 +11,8 @@ import pytest
 import ids
 from ids.games import find
 from ids.kernels.slide import slide
-from ids.model import ColumnData, Kind, Table
-from ids.state import Summaries, answer, decode, fit, grid, lowest_bit, worth
-from ids.state.rescale import cut_column
+from ids.model import ColumnData, Kind, Scale, Table, lowest_bit
+from ids.state import Summaries, cut_column
 from tests.oracles import shapley
 from tests.streams.exact import GAMES, Whole, wholes
 
@@ -119,7 +118,7 @@ def test_a_large_window_is_as_exact(stream: object) -> None:
 
 def slid(values: Floats, atom: npt.NDArray[np.uint32], window: int) -> Summaries:
     """The state after sliding one row at a time over all of it."""
-    scale = fit(values, float(np.abs(values).max()), 2, lowest=lowest_bit(values))
+    scale = Scale.fit(values, float(np.abs(values).max()), 2, lowest=lowest_bit(values))
     state = Summaries(scale, 0, 4)
     digits = cut_column(values, scale)
     slide(state.atoms, atom, digits, window, state.centre, scale.layout)
@@ -139,8 +138,8 @@ def test_one_row_at_a_time_leaves_no_drift(stream: object) -> None:
         for game in GAMES:
             exact = whole.worth(game)
             if whole.N > 1:
-                assert near(worth(state, find(game)), exact, abs(exact))
-            found = answer(state, state.atoms, 2, find(game))
+                assert near(state.worth(find(game)), exact, abs(exact))
+            found = state.answer(state.atoms, 2, find(game))
             attributed = whole.attribute(game, atom[inside] == 2)
             for one, other in zip(found, attributed, strict=True):
                 assert near(one, other, attributed.size)
@@ -152,11 +151,11 @@ def test_ten_million_slides_end_in_the_last_window_integer_for_integer() -> None
     values = stress(rng, slides)
     atom = (np.arange(slides) % 4).astype(np.uint32)
     state = slid(values, atom, window)
-    unit = grid(state.scale)
+    unit = state.scale.grid
     for a in range(4):
         rows = values[-window:][atom[-window:] == a]
         whole, exponent = wholes(rows.tolist())
-        m, (A, B) = decode(state.atoms[a], state.scale)
+        m, (A, B) = state.exact(state.atoms[a])
         shift = exponent - unit
         assert shift >= 0
         assert (m, A, B) == (

@@ -174,7 +174,7 @@ class Machine(RuleBasedStateMachine):
     def a_stranger_cannot_be_deleted(self, chosen: int) -> None:
         deletes = self.strangers(chosen)
         before, bytes_held = everything(self.engine), self.engine.memory().retained
-        with pytest.raises(StateError, match="not inside"):
+        with pytest.raises(StateError, match="not in the window"):
             # no row that is deleted: one of the same call may be
             self.engine.apply(inserts=as_table([Row(0, 5.03, "EU", 1)]), deletes=as_table(deletes))
         assert everything(self.engine) == before

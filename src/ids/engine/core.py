@@ -1,39 +1,43 @@
 """The state of a live engine, and everything that changes it.
 
+read_batch                  reads and checks a batch, and sorts it by event time
 insert, delete ─▶ deltas ─▶ commit, with the expiry of the oldest rows: one slide
-refine, drop, enumerate     predicates come and go; atoms divide, merge, or are given up
-fit                         scales follow the data, sums are carried over exactly
+refine, drop, enumerate     predicates are added and dropped; atoms split, merge or are given up
+fit                         scales follow the data; sums are converted exactly
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ids.engine.batches import Batch, Schema
-from ids.engine.settings import Settings, Window
-from ids.errors import ScriptError, StateError, UnknownNameError
+from ids.engine.settings import Settings
+from ids.errors import DataError, StateError
 from ids.exact import big_attribution, big_worth, sum_powers, unit_of
 from ids.games import Game
-from ids.kernels import add_rows, touched_rows
+from ids.kernels import add_rows, survey, touched_rows
 from ids.model import (
     DIGIT_BITS,
     MAX_ROWS,
     Changelog,
+    ColumnData,
     CountWindow,
     Expression,
     Kind,
-    Name,
     Scale,
+    Table,
     TimeWindow,
     columns_of,
+    lowest_bit,
+    nulls,
+    render,
 )
-from ids.plan import named_in, over_names
-from ids.predicates import bind_predicate, holds, measure, refuse_constant_tests, truth
+from ids.predicates import Measure, evaluate_measure, holds, measure, truth
+from ids.source import Source, refusal
 from ids.state import (
     Array,
     Enumerated,
@@ -44,13 +48,6 @@ from ids.state import (
     Summaries,
     Triple,
     WindowSample,
-    fit,
-    grid,
-    lowest_bit,
-    uncut,
-    widen,
-    within,
-    worth,
 )
 
 if TYPE_CHECKING:
@@ -60,16 +57,164 @@ Words = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
+Rows = slice | npt.NDArray[np.intp]
+
+OUTCOMES = 3  # of a predicate: NULL, FALSE, TRUE
 
 _EVERYONE = np.zeros(0, np.bool_)
+_NO_PLACES = np.zeros(0, np.int64)
 _MARGIN = 8  # bits of head-room over the largest value
-_OUTCOMES = 3  # of a predicate: NULL, FALSE, TRUE
+_SHOWN = 6  # columns of a deleted row in an error
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What the engine reads from every batch.
+
+    kinds     the columns and their types
+    measures  bound expressions
+    order_by  the event-time column, if any
+    """
+
+    kinds: Mapping[str, Kind]
+    measures: tuple[Expression, ...]
+    order_by: str | None
+
+    def evaluate(self, table: Table) -> tuple[Measure, ...]:
+        """Return each measure, evaluated on these rows."""
+        return tuple(evaluate_measure(expression, table) for expression in self.measures)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows in window order, without late rows; ``newest`` is the latest event time seen."""
+
+    table: Table
+    measures: tuple[Measure, ...]
+    times: Words | None
+    newest: int | None
+    late: int
+
+    def take(self, rows: Rows) -> Batch:
+        """Return the batch with only these rows."""
+        return Batch(
+            self.table.take(rows),
+            tuple(_take(one, rows) for one in self.measures),
+            None if self.times is None else self.times[rows],
+            self.newest,
+            self.late,
+        )
+
+
+def _take(one: Measure, rows: Rows) -> Measure:
+    """Return some rows of a measure; the other rows must not affect the scale."""
+    values = np.ascontiguousarray(one.values[rows])
+    players = None if one.players is None else one.players[rows]
+    _, largest, smallest = survey(values)
+    return Measure(values, players, float(largest), float(smallest))
+
+
+def read_batch(
+    source: Source, schema: Schema, newest: int | None = None, lateness: int | None = None
+) -> Batch:
+    """Read, check and sort one batch; the engine does not change.
+
+    A row is late if its time is more than ``lateness`` before the newest time seen up to that row,
+    in this batch or earlier. If ``lateness`` is None, no row is late.
+    """
+    for name in schema.kinds:
+        if name not in source.schema:
+            raise refusal(name, source)
+    read = source.read(schema.kinds)
+    columns = {name: _of_kind(name, read.columns[name], k) for name, k in schema.kinds.items()}
+    table = Table(columns, read.rows)
+    measures = schema.evaluate(table)
+    for expression, one in zip(schema.measures, measures, strict=True):
+        bad = survey(one.values)[0]
+        if bad >= 0:
+            value = "NaN" if np.isnan(one.values[bad]) else "infinite"
+            raise DataError(
+                f"{render(expression)!r} is {value} in {source.where(int(bad))}; "
+                "the batch was rejected, nothing changed"
+            )
+    if schema.order_by is None:
+        return Batch(table, measures, None, newest, 0)
+    times = _times(source, table, schema.order_by)
+    return _ordered(Batch(table, measures, times, newest, 0), times, lateness)
+
+
+def _of_kind(name: str, column: ColumnData, kind: Kind) -> ColumnData:
+    """Return the column, which must have the type it had before; an all-NULL column fits any."""
+    if column.kind is kind:
+        return column
+    if column.valid is None or column.valid.any():
+        raise DataError(
+            f"column {name!r} is of type {column.kind.value} in this batch, of type "
+            f"{kind.value} before; the batch was rejected, nothing changed"
+        )
+    return nulls(kind, len(column), whole=False)
+
+
+def _times(source: Source, table: Table, order_by: str) -> Words:
+    column = table.columns[order_by]
+    if column.kind is Kind.TEXT:
+        raise DataError(f"cannot order by text column {order_by!r}; order by a time or a number")
+    if column.valid is not None:
+        row = int(np.flatnonzero(~column.valid)[0])
+        raise DataError(
+            f"NULL event time {order_by!r} in {source.where(row)}; "
+            "the batch was rejected, nothing changed"
+        )
+    with np.errstate(invalid="ignore"):
+        times = column.values.astype(np.int64, copy=False)
+    fractions = np.flatnonzero(times.astype(column.values.dtype) != column.values)
+    if len(fractions):
+        raise DataError(
+            f"{order_by!r} is {column.values[fractions[0]]}, not a whole number, in "
+            f"{source.where(int(fractions[0]))}; order by a time or a whole number. "
+            "Nothing changed"
+        )
+    return times
+
+
+def _ordered(batch: Batch, times: Words, lateness: int | None) -> Batch:
+    """Return the batch sorted by time, without late rows."""
+    if not len(times):
+        return batch
+    newest = batch.newest
+    start = times[0] if newest is None else newest
+    seen = np.maximum.accumulate(np.concatenate([[start], times]))[:-1]
+    on_time = np.ones(len(times), np.bool_)
+    if lateness is not None:
+        on_time = times >= np.maximum(seen, -(2**63) + lateness) - lateness  # never wraps around
+    latest = max(int(seen[-1]), int(times[-1]))
+    batch = replace(batch, newest=latest, late=int(np.sum(~on_time)))
+    rows = np.flatnonzero(on_time)
+    kept = times[rows]
+    if len(kept) > 1 and bool(np.any(kept[1:] < kept[:-1])):
+        rows = rows[np.argsort(kept, kind="stable")]
+    elif on_time.all():
+        return batch
+    return batch.take(rows)
+
+
+class Deleted(NamedTuple):
+    """Where the rows of a changelog's deletes were found.
+
+    going   the deleted rows that are in the window
+    places  their positions in the retained rows; None if no rows are retained
+    undone  positions of inserts in the same call that the other deletes cancel
+    """
+
+    going: Batch
+    places: Places | None
+    undone: Places
 
 
 class TaggedRows(NamedTuple):
-    """Rows ready to be added or taken away: tags, and each measure's digits and players.
+    """Rows that can be added or removed: their tags, and each measure's digits and players.
 
-    Measure 0 counts rows: its digits are zeros, and everyone plays (``players`` is empty).
+    Measure 0 counts rows: its digits are zeros, and every row is a player (``players`` is empty).
     """
 
     tags: Array
@@ -79,13 +224,14 @@ class TaggedRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes of each component, in the paper's own categories; room to spare included.
+    """Bytes per component, allocated but unused space included.
 
-    summaries  the window's and the predicates' sums
-    atoms      the atoms' sums and signatures
-    retained   the rows inside (0 when summaries are all there is)
-    index      inverted indexes over the rows inside
-    sampler    sliding-window samples
+    summaries  sums of the window and of the predicates
+    atoms      sums and signatures of the atoms
+    retained   rows in the window (0 if none are retained)
+    index      inverted indexes over the retained rows
+    sampler    the sliding-window sample
+    total      the sum of all these
     """
 
     summaries: int
@@ -96,21 +242,25 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Return the sum of all components."""
         return sum(astuple(self))
 
 
 class Core:
-    """Summaries of every measure (the first counts rows), one membership, one retained window.
+    """The sums of every measure (measure 0 counts rows), the membership and the retained rows.
 
-    A changelog with ``retain=False`` keeps no row, so its ``retained`` stays empty; raw columns are
-    there only with ``retain=True`` (``has_raw``). ``index``, ``sample`` and the sums of
-    ``provisional`` predicates follow the rows inside. ``slides`` counts commits. ``rounded`` are
-    the measures whose scale rounds some row inside. Where an upstream says what leaves (a
-    changelog), retained rows carry a hash of their contents, and stand in no order but that of
-    their times, if they have any.
+    schema       what is read from a batch
+    membership   which sums a row changes
+    retained     the rows in the window; empty for a changelog with ``retain=False``. It has the raw
+                 columns only with ``retain=True`` (``has_raw``). For a changelog with raw columns
+                 each row has a hash of its contents, and rows are in order of their times, if any
+    index        finds retained rows by condition; None without indexed columns
+    sample       a sample of the window, if the engine keeps one
+    provisional  predicates whose sums began with an estimate, by name
+    slides       how many slides were committed
+    rounded      the measures whose scale rounds some row in the window
 
-    Other objects read a Core; it alone changes itself.
+    Other objects read a Core; only its own methods change it.
     """
 
     def __init__(
@@ -124,7 +274,7 @@ class Core:
         expected = window.size if isinstance(window, CountWindow) else 0
         self.retained = Retained(schema.kinds if settings.retain else {}, expected)
         self.measures = [Summaries(Scale(0, 0, 0), len(predicates))]
-        self.index = Index(settings.index, schema.kinds)
+        self.index = Index(settings.index, schema.kinds) if settings.index else None
         self.sample: WindowSample | None = None
         if settings.sampling is not None and not isinstance(window, Changelog):
             count = len(schema.measures)
@@ -133,52 +283,108 @@ class Core:
         self.rows = 0
         self.slides = 0
         self.rounded: frozenset[int] = frozenset()
+        self._degree = settings.degree
+        self._atom_limit = settings.atom_limit
+        self._window = window
         self._relieved: set[int] = set()  # rounded, and a row that needed the top digit has left
         self._changelog = isinstance(window, Changelog) and self.has_raw
 
-    def restore(
-        self,
-        rows: int,
-        rounded: Iterable[int],
-        measures: Sequence[Summaries],
-        membership: Refined | Enumerated,
-        dictionaries: Mapping[str, Sequence[str]],
-        arrays: Mapping[str, Array],
-    ) -> None:
-        """Take the place of a core that was written to a checkpoint."""
-        self.rows, self.rounded = rows, frozenset(rounded)
-        self.measures, self.membership = list(measures), membership
-        if self.keeps_rows:
-            self.retained.restore(dictionaries, arrays, hashed=self._changelog)
-            self.index.follow(self.retained)
-
     @property
     def has_raw(self) -> bool:
-        """Whether a condition nobody registered can still be put to the rows inside."""
+        """Return whether any condition can be evaluated on the rows in the window."""
         return bool(self.retained.kinds)
 
+    @property
+    def exceeds_limit(self) -> bool:
+        """Return whether there are more atoms than the limit, so that they must be given up."""
+        # without a predicate there is one atom, and no target to keep in its place
+        return bool(self.predicates) and self.membership.met > self._atom_limit
+
+    @property
+    def has_room(self) -> bool:
+        """Return whether one more predicate surely leaves the atoms within their limit.
+
+        Each live atom may split into three.
+        """
+        if not isinstance(self.membership, Refined):
+            return True
+        return OUTCOMES * len(self.membership.live) <= self._atom_limit
+
     def memory(self) -> Memory:
-        """What is held now."""
+        """Return the bytes that are allocated now."""
         return Memory(
             sum(s.window.nbytes + s.marginals.nbytes for s in self.measures),
             sum(s.atoms.nbytes for s in self.measures) + self.membership.nbytes,
             self.retained.nbytes,
-            self.index.nbytes,
+            0 if self.index is None else self.index.nbytes,
             0 if self.sample is None else self.sample.nbytes,
         )
 
-    # --- one slide: rows come, rows go ------------------------------------------------------
+    # --- checkpoints --------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a checkpoint stores as JSON."""
+        return {
+            "sample": None if self.sample is None else self.sample.facts(),
+            "kinds": {name: kind.value for name, kind in self.schema.kinds.items()},
+            "order_by": self.schema.order_by,
+            "rows": self.rows,
+            "scales": [asdict(s.scale) for s in self.measures],
+            "rounded": sorted(self.rounded),
+            "refined": isinstance(self.membership, Refined),
+            "dictionaries": self.retained.dictionaries(),
+        }
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what a checkpoint stores as arrays."""
+        arrays: dict[str, Array] = {}
+        for number, summaries in enumerate(self.measures):
+            arrays[f"window {number}"] = summaries.window
+            arrays[f"marginals {number}"] = summaries.marginals
+            arrays[f"atoms {number}"] = summaries.atoms
+        if isinstance(self.membership, Refined):
+            arrays["live"] = self.membership.live
+            arrays["truths"] = self.membership.refinement.truths[self.membership.live]
+        arrays.update({f"row {name}": array for name, array in self.retained.arrays().items()})
+        if self.sample is not None:
+            arrays.update({f"sample {name}": array for name, array in self.sample.arrays().items()})
+        return arrays
+
+    def restore(
+        self,
+        facts: Mapping[str, Any],
+        arrays: Mapping[str, Array],
+        targets: Mapping[str, Expression],
+    ) -> None:
+        """Restore the state from ``facts`` and ``arrays``; ``targets`` are for ``Enumerated``."""
+        self.rows, self.rounded = facts["rows"], frozenset(facts["rounded"])
+        if facts["refined"]:
+            refined = Refined(self.predicates)
+            refined.preload(arrays["truths"].view(np.int8), arrays["live"].view(np.int64))
+            self.membership = refined
+        else:
+            self.membership = Enumerated(targets)
+        self.measures = [_summaries(n, scale, arrays) for n, scale in enumerate(facts["scales"])]
+        if self.keeps_rows:
+            rows = _part(arrays, "row ")
+            self.retained.restore(facts["dictionaries"], rows, hashed=self._changelog)
+            if self.index is not None:
+                self.index.follow(self.retained)
+        if self.sample is not None:
+            self.sample.restore(facts["sample"], _part(arrays, "sample "))
+
+    # --- one slide: rows are added and removed --------------------------------------------------
 
     def classify(self, batch: Batch) -> TaggedRows:
-        """The rows of a batch, ready to be added."""
+        """Return the rows of a batch with their tags and digits."""
         digits, players = [_no_digits(batch.table.rows)], [_EVERYONE]
         for summaries, one in zip(self.measures[1:], batch.measures, strict=True):
             digits.append(summaries.cut(one.values))
             players.append(_EVERYONE if one.players is None else one.players)
         return TaggedRows(self.membership.assign(batch.table), digits, players)
 
-    def inside(self, rows: slice | Places = slice(None)) -> TaggedRows:
-        """Rows of the retained window, ready to be taken away or counted again."""
+    def tagged(self, rows: slice | Places = slice(None)) -> TaggedRows:
+        """Return retained rows with their tags and digits."""
         tags = self.retained.tags[rows]
         each = [self.playing(m) for m in range(1, len(self.measures))]
         return TaggedRows(
@@ -188,13 +394,13 @@ class Core:
         )
 
     def playing(self, number: int) -> tuple[Words, Bools]:
-        """The digits of one measure on every row inside, and which rows take part."""
+        """Return the digits and the players of one measure, for every retained row."""
         if not number or not len(self.retained):  # before the first row there are no columns yet
             return _no_digits(len(self.retained)), _EVERYONE
         return self.retained.digits(number), self.retained.players(number)
 
     def _deltas(self, rows: TaggedRows, sign: int, into: list[Words] | None = None) -> list[Words]:
-        """Signed rows as one delta a measure, added to ``into`` where given."""
+        """Return signed rows as one delta per measure, added to ``into`` if given."""
         return [
             self.membership.tally(
                 summaries, rows.tags, rows.digits[m], rows.players[m], sign,
@@ -204,7 +410,7 @@ class Core:
         ]  # fmt: skip
 
     def refuse_too_many(self, coming: int) -> None:
-        """Before anything changes: so many rows more must still be summed exactly."""
+        """Raise if the window would have more rows than can be summed exactly."""
         if self.rows + coming > MAX_ROWS:
             raise StateError(
                 f"a window of more than {MAX_ROWS:,} rows cannot be summed exactly; "
@@ -212,7 +418,7 @@ class Core:
             )
 
     def block(self, batch: Batch, rows: TaggedRows) -> RowBlock:
-        """Rows as the retained window will keep them; refuses what it cannot keep."""
+        """Return the rows as they will be retained; raise if they cannot be."""
         if not self.keeps_rows:
             return RowBlock({}, rows.tags)
         block = self.retained.block(
@@ -226,59 +432,53 @@ class Core:
     def insert(
         self, batch: Batch, rows: TaggedRows, block: RowBlock, into: list[Words] | None = None
     ) -> list[Words]:
-        """Rows come in; returns their deltas, to be committed once expiry is known."""
+        """Insert rows; return their deltas, to be committed together with the expiry."""
         if self.sample is not None:
             sequence, stratum = self.sample.number(batch.table)
             block = replace(block, sequence=sequence, stratum=stratum)
             self.sample.insert(batch.table, batch.measures, batch.times, sequence, stratum)
         if self.keeps_rows:
-            self.index.forget_from(self.retained.insert(block))
+            moved = self.retained.insert(block)
+            if self.index is not None:
+                self.index.forget_from(moved)
         for provisional in self.provisional.values():
             provisional.add(self, batch.table, rows, 1)
         self.rows += batch.table.rows
         return self._deltas(rows, 1, into)
 
-    def delete(self, going: Batch, places: Places | None) -> list[Words]:
-        """Rows that an upstream deletes, which stand at these places; returns their deltas.
+    def commit(self, deltas: list[Words] | None, newest: int | None) -> None:
+        """Add the deltas and expire the rows that have left the window: one slide.
 
-        Without places no row is kept, and the rows are taken for what they say they are.
+        ``newest`` is the latest event time seen.
         """
-        self.rows -= going.table.rows
-        if places is None:
-            return self._deltas(self.classify(going), -1)
-        deltas = self._leaving(places)
-        ordered = not self._changelog or self.retained.times is not None
-        self.retained.delete(places, ordered=ordered)
-        if len(places):
-            self.index.forget_from(int(places.min()))
-        if self.sample is not None:
-            self._redraw(self.sample)
-        return deltas
-
-    def _redraw(self, sample: WindowSample) -> None:
-        """Rows left from the middle: draw anew from those inside, under the numbers they have."""
-        sample.clear()
-        sequence = self.retained.sequence
-        if sequence is not None and len(sequence):
-            table = self.retained.table()
-            measures, strata = self.schema.evaluate(table), sample.strata_of(table)
-            sample.insert(table, measures, self.retained.times, sequence, strata)
-
-    def commit(self, deltas: list[Words] | None, expire: int = 0) -> None:
-        """Take deltas in, together with the expiry of the oldest ``expire`` rows: one slide."""
         self.slides += 1
+        expire = self._count_expired(newest)
         if expire:
             deltas = self._leaving(slice(0, expire), deltas)
             self._expire(expire)
         if deltas is not None:
             self.membership.commit(self.measures, deltas)
         if self.keeps_rows:
-            self.retained.forget()  # not before: codes of words hold for rows on their way in
-            self.index.follow(self.retained)
+            self.retained.forget()  # not earlier: the new rows were encoded with these codes
+            if self.index is not None:
+                self.index.follow(self.retained)
         for number in sorted(self.rounded & self._relieved):
             if not len(self.retained) or not self.retained.digits(number)[:, 0].any():
-                self._refit(number, np.zeros(0))  # rounded rows get their bits back
+                self._refit(number, np.zeros(0))  # rounded rows become exact again
         self._relieved.clear()
+
+    def _count_expired(self, newest: int | None) -> int:
+        """Return how many of the oldest rows have left the window.
+
+        A time window without a slide ends at the newest row, one with a slide at the next multiple.
+        """
+        window, times = self._window, self.retained.times
+        if isinstance(window, CountWindow):
+            return max(0, self.rows - window.size)
+        if isinstance(window, TimeWindow) and newest is not None and times is not None:
+            now = newest if window.slide is None else -(-newest // window.slide) * window.slide
+            return int(np.searchsorted(times, now - window.duration, side="right"))
+        return 0
 
     def _expire(self, count: int) -> None:
         self.rows -= count
@@ -293,17 +493,69 @@ class Core:
         self.sample.expire(oldest, left)
 
     def _leaving(self, rows: slice | Places, into: list[Words] | None = None) -> list[Words]:
-        """Deltas of rows inside that leave."""
-        gone = self.inside(rows)
+        """Return the deltas of retained rows that leave the window."""
+        gone = self.tagged(rows)
         for provisional in self.provisional.values():
             provisional.add(self, self.retained.table().take(rows), gone, -1)
         self._relieved |= {n for n in self.rounded if gone.digits[n][:, 0].any()}
         return self._deltas(gone, -1, into)
 
-    def can_lose(self, going: Batch) -> bool:
-        """Whether the sums without these rows are still those of some rows.
+    # --- deletes of a changelog -------------------------------------------------------------------
 
-        A row that was never there may show as a value that no scale has had to hold, or as sums
+    def find_deleted(
+        self, going: Batch, coming: Batch | None, where: Callable[[int], str]
+    ) -> Deleted:
+        """Find each deleted row in the window or among the inserts of the same call.
+
+        Rows match by the values of their columns. Of several equal rows the oldest is deleted.
+        Raises if there is no such row; ``where`` names a row of the deletes. Nothing changes.
+        """
+        if not self.keeps_rows:
+            return self._trusted(going, coming)
+        if not self.has_raw:
+            raise StateError(
+                "this engine does not retain its rows, so it cannot find the row to delete; "
+                "create it with retain=True"
+            )
+        places = self.retained.locate(going.table)
+        missing = np.flatnonzero(places < 0)
+        undone = _NO_PLACES
+        if len(missing):
+            undone = self._find_among(going.table.take(missing), coming)
+            if (undone < 0).any():
+                row = int(missing[np.flatnonzero(undone < 0)[0]])
+                raise StateError(
+                    f"deleted {where(row)} ({_shown(going.table, row)}) is not in the window; "
+                    "the batch was rejected, nothing changed"
+                )
+        found = places >= 0
+        return Deleted(going.take(np.flatnonzero(found)), places[found], undone)
+
+    def _find_among(self, table: Table, coming: Batch | None) -> Places:
+        """Return the positions of equal rows among the inserts of the same call; -1 if none."""
+        if coming is None or not coming.table.rows:
+            return np.full(table.rows, -1, np.int64)
+        scratch = Retained(self.schema.kinds)
+        scratch.insert(scratch.block(coming.table, np.zeros(coming.table.rows, np.uint32)))
+        return scratch.locate(table)
+
+    def _trusted(self, going: Batch, coming: Batch | None) -> Deleted:
+        """Accept deletes without retained rows if they leave sums that some rows could have."""
+        if self._can_lose(going):
+            return Deleted(going, None, _NO_PLACES)
+        undone = self._find_among(going.table, coming)
+        rest = going.take(np.flatnonzero(undone < 0))
+        if rest.table.rows == going.table.rows or not self._can_lose(rest):
+            raise StateError(
+                "a deleted row is not in the window; the batch was rejected, nothing changed. "
+                "Create the engine with retain=True to see which row"
+            )
+        return Deleted(rest, None, undone[undone >= 0])
+
+    def _can_lose(self, going: Batch) -> bool:
+        """Return whether the sums without these rows could still be the sums of some rows.
+
+        A row that was never inserted may have a value that the scale does not hold, or leave sums
         that no rows have.
         """
         if not going.table.rows:
@@ -312,32 +564,58 @@ class Core:
             return False
         for summaries, one in zip(self.measures[1:], going.measures, strict=True):
             scale = summaries.scale
-            if scale.digits and not within(one.values, one.largest, scale):
+            if scale.digits and not scale.holds(one.values, one.largest):
                 return False
         deltas = self._deltas(self.classify(going), -1)
         refined = isinstance(self.membership, Refined)
         after = [s.added(d, atoms=refined) for s, d in zip(self.measures, deltas, strict=True)]
         if isinstance(self.membership, Refined):
-            self.membership.reclaim(self.measures[0])  # atoms that none but these rows would be in
+            self.membership.reclaim(self.measures[0])  # atoms that only these rows would be in
             touched = touched_rows(deltas[0])
             after = [sums[touched] for sums in after]
         rows = after[0][:, 0]
         return all(s.possible(sums, rows) for s, sums in zip(self.measures, after, strict=True))
 
-    # --- predicates come and go ---------------------------------------------------------------
+    def delete(self, going: Batch, places: Places | None) -> list[Words]:
+        """Delete the rows at these positions; return their deltas.
+
+        If ``places`` is None no rows are retained, and the deltas come from ``going``.
+        """
+        self.rows -= going.table.rows
+        if places is None:
+            return self._deltas(self.classify(going), -1)
+        deltas = self._leaving(places)
+        ordered = not self._changelog or self.retained.times is not None
+        self.retained.delete(places, ordered=ordered)
+        if len(places) and self.index is not None:
+            self.index.forget_from(int(places.min()))
+        if self.sample is not None:
+            self._redraw(self.sample)
+        return deltas
+
+    def _redraw(self, sample: WindowSample) -> None:
+        """Draw the sample again from the retained rows, which keep their arrival numbers."""
+        sample.clear()
+        sequence = self.retained.sequence
+        if sequence is not None and len(sequence):
+            table = self.retained.table()
+            measures, strata = self.schema.evaluate(table), sample.strata_of(table)
+            sample.insert(table, measures, self.retained.times, sequence, strata)
+
+    # --- predicates are registered and dropped ----------------------------------------------------
 
     def refuse_unless_raw(self) -> None:
-        """A new predicate must be put to the rows inside; refused where they are not retained."""
+        """Raise if a new predicate cannot be evaluated on the rows in the window."""
         if not self.has_raw:
             raise StateError(
-                "a predicate registered mid-stream needs the rows inside, and this engine retains "
-                "none; register it before the stream starts, or make the engine with retain=True"
+                "registering a predicate after rows have arrived requires retained rows; register "
+                "it before the first batch, or create the engine with retain=True"
             )
 
     def refine(self, predicates: Mapping[str, Expression]) -> None:
-        """Refine by these predicates: every row inside is looked at once, exactly.
+        """Refine by these predicates, exactly; each retained row is evaluated once.
 
-        One predicate more than before divides the atoms that there are.
+        If there is one predicate more than before, the existing atoms are split.
         """
         old = self.membership
         if isinstance(old, Refined) and list(predicates)[:-1] == [*self.predicates]:
@@ -351,57 +629,57 @@ class Core:
         self.predicates = dict(predicates)
 
     def _recount(self) -> None:
-        """Sum the rows inside from scratch: the slow, obvious state."""
+        """Sum the retained rows from scratch."""
         width = len(self.membership.names)
         self.measures = [Summaries(s.scale, width) for s in self.measures]
         if len(self.retained):
-            self.membership.commit(self.measures, self._deltas(self.inside(), 1))
+            self.membership.commit(self.measures, self._deltas(self.tagged(), 1))
 
     def _divide(self, old: Refined, predicates: Mapping[str, Expression]) -> None:
         """Refine by the last of the predicates.
 
-        The rows of the rarer outcomes are summed; what is left of an atom is its rows of the
-        common one. Sums are exact, so this is the state of a recount, to the bit.
+        Only rows of the two rarer outcomes are summed; the rest of each atom is its rows of the
+        common outcome. Sums are exact, so this gives the same state as a recount, to the bit.
         """
         fresh = Refined(predicates)
         division = self._division(old, list(predicates.values())[-1])
         if len(division.parts):
-            atoms, outcomes = np.divmod(division.parts, _OUTCOMES)
-            said = (outcomes - 1).astype(np.int8)
-            truths = np.concatenate([old.refinement.truths[atoms], said[:, None]], axis=1)
+            atoms, outcomes = np.divmod(division.parts, OUTCOMES)
+            last = (outcomes - 1).astype(np.int8)
+            truths = np.concatenate([old.refinement.truths[atoms], last[:, None]], axis=1)
             fresh.preload(truths, np.arange(len(truths)))
             self.retained.retag(division.number[division.part])
         self.measures = [self._parted(m, old, fresh, division) for m in range(len(self.measures))]
         self.membership = fresh
 
     def _division(self, old: Refined, condition: Expression) -> _Division:
-        said, atoms = np.zeros(0, np.int8), np.zeros(0, np.uint32)
-        if len(self.retained):  # an empty window's tags may still be those of another membership
-            said = truth(condition, self.retained.table(set(columns_of(condition))))
+        truths, atoms = np.zeros(0, np.int8), np.zeros(0, np.uint32)
+        if len(self.retained):  # the tags of an empty window may belong to another membership
+            truths = truth(condition, self.retained.table(set(columns_of(condition))))
             atoms = self.retained.tags.view(np.uint32)
-        outcome = said.astype(np.int64) + 1
-        part = atoms * np.int64(_OUTCOMES) + outcome
-        counts = np.bincount(part, minlength=_OUTCOMES * max(1, old.width))
+        outcome = truths.astype(np.int64) + 1
+        part = atoms * np.int64(OUTCOMES) + outcome
+        counts = np.bincount(part, minlength=OUTCOMES * max(1, old.width))
         parts = np.flatnonzero(counts)
         number = np.zeros(len(counts), np.uint32)
         number[parts] = np.arange(len(parts), dtype=np.uint32)
-        common = int(np.bincount(outcome, minlength=_OUTCOMES).argmax())
+        common = int(np.bincount(outcome, minlength=OUTCOMES).argmax())
         return _Division(part, parts, number, common)
 
     def _parted(self, number: int, old: Refined, fresh: Refined, division: _Division) -> Summaries:
-        """One measure's sums, atom by atom, under the refinement with the new predicate."""
+        """Return the sums of one measure under the refinement with the new predicate."""
         before = self.measures[number]
         before.reserve(old.width)
         after = Summaries(before.scale, len(fresh.names), fresh.width)
-        rare = division.part % _OUTCOMES != division.common
+        rare = division.part % OUTCOMES != division.common
         digits, players = self.playing(number)
         playing = rare & players if len(players) else rare
         tags = division.number[division.part]
         sums = after.tally(max(1, fresh.width), tags, digits, playing, 1)
-        lost = after.tally(max(1, old.width), (division.part // _OUTCOMES).astype(np.uint32),
+        lost = after.tally(max(1, old.width), (division.part // OUTCOMES).astype(np.uint32),
                            digits, playing, -1)  # fmt: skip
-        for place in np.flatnonzero(division.parts % _OUTCOMES == division.common):
-            atom = int(division.parts[place]) // _OUTCOMES
+        for place in np.flatnonzero(division.parts % OUTCOMES == division.common):
+            atom = int(division.parts[place]) // OUTCOMES
             row = sums[place : place + 1]
             add_rows(row, before.atoms[atom : atom + 1], before.scale.layout)
             add_rows(row, lost[atom : atom + 1], before.scale.layout)
@@ -409,10 +687,10 @@ class Core:
         return after
 
     def drop(self, name: str, targets: Collection[str]) -> None:
-        """Drop a predicate: atoms that differed only in it become one; no row is looked at.
+        """Drop a predicate: atoms that differ only in it are merged, without reading a row.
 
-        Where the atoms were given up they come back if the rows can be asked, and else only
-        ``targets`` stay.
+        If the atoms were given up, they are rebuilt from the retained rows. Without raw columns
+        only ``targets`` stay.
         """
         predicates = {n: e for n, e in self.predicates.items() if n != name}
         old = self.membership
@@ -440,7 +718,7 @@ class Core:
     def enumerate(
         self, bound: Mapping[str, Expression], over_names: Mapping[str, Expression]
     ) -> None:
-        """Give up the atoms and keep the named targets alone; the atoms still tell their sums.
+        """Give up the atoms and keep only the sums of the targets, which the atoms provide.
 
         bound       each target over the table's columns
         over_names  the same targets over the registered names
@@ -460,25 +738,25 @@ class Core:
         self.membership = targets
 
     def add_provisional(self, provisional: Provisional) -> None:
-        """Keep the sums of a provisional predicate, which follow every slide from now on."""
+        """Add a provisional predicate; its sums follow every slide from now on."""
         self.provisional[provisional.name] = provisional
 
     def remove_provisional(self, name: str) -> bool:
-        """Let go of a provisional predicate; whether there was one of that name."""
+        """Remove a provisional predicate; return whether there was one of that name."""
         return self.provisional.pop(name, None) is not None
 
-    # --- scales that follow the data ----------------------------------------------------------
+    # --- scales follow the data -------------------------------------------------------------------
 
-    def fit(self, batch: Batch, degree: int) -> None:
-        """Make every measure's scale fit the rows that are coming, so that each is summed exactly.
+    def fit(self, batch: Batch) -> None:
+        """Make every measure's scale hold the rows of a batch, so that each is summed exactly.
 
-        Where no scale holds both the largest value and the last bit of the smallest, a window that
-        retains its raw rows rounds the small ones in its sums until the large ones have left, and
-        answers from the rows meanwhile; one that does not refuses the batch, and nothing changes.
+        If no scale holds both the largest value and the last bit of the smallest, a window with
+        raw rows rounds the small values in its sums until the large ones have left, and answers
+        from the rows meanwhile. Without raw rows the batch is rejected and nothing changes.
         """
         for number, one in enumerate(batch.measures, start=1):
             if number == len(self.measures):
-                scale = self._fitted(number, one.values, degree)
+                scale = self._fitted(number, one.values)
                 first = self.measures[0]
                 self.measures.append(Summaries(scale, len(first.marginals), len(first.atoms)))
                 continue
@@ -486,74 +764,76 @@ class Core:
             if not old.digits:
                 continue
             rounds = number in self.rounded
-            lowest = grid(old) if rounds else lowest_bit(one.values, grid(old))
-            wider = widen(old, one.largest, lowest)
+            lowest = old.grid if rounds else lowest_bit(one.values, old.grid)
+            wider = old.widen(one.largest, lowest)
             if wider is None:
                 self._refit(number, one.values)
             elif wider != old:
                 self._widen(number, wider)
 
     def _widen(self, number: int, scale: Scale) -> None:
-        """Add digits on either side."""
+        """Add digits above and below."""
         old = self.measures[number].scale
         self.measures[number].change_scale(scale)
-        below = (grid(old) - grid(scale)) // DIGIT_BITS
+        below = (old.grid - scale.grid) // DIGIT_BITS
         top = scale.digits - old.digits - below
         if len(self.retained):
             padded = np.pad(self.retained.digits(number), ((0, 0), (top, below)))
             self.retained.recut(number, padded)
 
     def _refit(self, number: int, coming: Floats) -> None:
-        """No digit left to add: choose a scale for the rows inside and those coming, cut anew."""
+        """Choose a new scale for the rows in the window and those of a batch."""
         old = self.measures[number]
         played = bool(old.window[0])
-        inside = np.zeros(self.rows)
+        kept = np.zeros(self.rows)
         if played:
             if not self.keeps_rows:
                 raise _too_far_apart(coming)
-            inside = self._values_inside(number)
-        scale = self._fitted(number, np.concatenate([inside, coming]), old.scale.degree)
+            kept = self._values(number)
+        scale = self._fitted(number, np.concatenate([kept, coming]))
         if scale == old.scale:
             return
         self.measures[number] = Summaries(scale, len(old.marginals), len(old.atoms))
         if len(self.retained):
-            self.retained.recut(number, self.measures[number].cut(inside))
+            self.retained.recut(number, self.measures[number].cut(kept))
         if played:
             self._recount()
 
-    def _values_inside(self, number: int) -> Floats:
-        """The values of the rows inside; without raw columns no digit was ever rounded."""
+    def _values(self, number: int) -> Floats:
+        """Return a measure's values on the retained rows; without raw rows no digit is rounded."""
         if not self.has_raw:
-            return uncut(self.retained.digits(number), self.measures[number].scale)
+            return self.measures[number].scale.values_of(self.retained.digits(number))
         values, players = self._players(number)
         return np.where(players, values, 0.0)
 
     def _players(self, number: int) -> tuple[Floats, Bools]:
-        """A measure on the raw rows inside, and which of them take part."""
+        """Return a measure on the raw rows, and which of them are players."""
         values, players = measure(self.schema.measures[number - 1], self.retained.table())
         return values, np.ones(len(values), np.bool_) if players is None else players
 
-    def _fitted(self, number: int, values: Floats, degree: int) -> Scale:
-        """A scale for these values alone; notes whether it rounds some of them."""
+    def _fitted(self, number: int, values: Floats) -> Scale:
+        """Return a scale for these values; record whether it rounds some of them."""
         largest = float(np.abs(values).max(initial=0.0))
         lowest = lowest_bit(values)
-        scale = fit(values, largest, degree, margin=_MARGIN, lowest=lowest)
-        rounds = bool(scale.digits and grid(scale) > lowest)
+        scale = Scale.fit(values, largest, self._degree, margin=_MARGIN, lowest=lowest)
+        rounds = bool(scale.digits and scale.grid > lowest)
         if rounds and not self.has_raw:
             raise _too_far_apart(values)
         self.rounded = self.rounded | {number} if rounds else self.rounded - {number}
         return scale
 
+    # --- answers --------------------------------------------------------------------------------
+
     def worth(self, number: int, game: Game) -> float | None:
-        """The aggregate of a measure; summed anew from the rows where some of them are rounded."""
+        """Return the aggregate of a measure; computed from the rows if some are rounded."""
         if number not in self.rounded:
-            return worth(self.measures[number], game)
+            return self.measures[number].worth(game)
         values, players = self._players(number)
         window = sum_powers(values[players], unit_of(values[players]), game.degree)
         return None if window.rows[0] < game.nulls else float(big_worth(game, window)[0])
 
     def answer_rounded(self, number: int, game: Game, condition: Expression) -> Triple:
-        """(value, share, lift) where some rows are rounded: summed anew from the rows. O(rows)."""
+        """Return (value, share, lift) from the rows, for a measure that is rounded. O(rows)."""
         values, players = self._players(number)
         unit = unit_of(values[players])
         held = players & holds(condition, self.retained.table())
@@ -563,12 +843,12 @@ class Core:
 
 
 class _Division(NamedTuple):
-    """How the rows fall: a part is an old atom and an outcome of the new predicate.
+    """How rows are divided: a part is an old atom with an outcome of the new predicate.
 
-    part    int64[n]  each row's part, 3 · atom + outcome
-    parts   int64[p]  the parts that hold a row, ascending
-    number  uint32[…] each part's place among them: its new atom
-    common  the outcome of most rows
+    part    int64[n]  the part of each row, 3 · atom + outcome
+    parts   int64[p]  the parts that contain a row, ascending
+    number  uint32[…] the new atom of each part: its position in ``parts``
+    common  the most frequent outcome
     """
 
     part: Words
@@ -578,7 +858,7 @@ class _Division(NamedTuple):
 
 
 def _no_digits(rows: int) -> Words:
-    """The digits of the first measure, which only counts rows."""
+    """Return the digits of measure 0, which only counts rows."""
     return np.zeros((rows, 1), np.int64)
 
 
@@ -586,123 +866,33 @@ def _too_far_apart(values: Floats) -> StateError:
     largest = float(np.abs(values).max(initial=0.0))
     return StateError(
         f"values up to {largest:g} are too far from others in magnitude to be summed exactly; "
-        "filter them upstream, or make the engine with retain=True. Nothing changed"
+        "filter them upstream, or create the engine with retain=True. Nothing changed"
     )
 
 
-def bind_conditions(
-    conditions: Mapping[str, Expression], kinds: Mapping[str, Kind | None]
-) -> dict[str, Expression]:
-    """Conditions over the columns; each may use those registered before it."""
-    bound: dict[str, Expression] = {}
-    for name, condition in conditions.items():
-        bound[name] = bind_predicate(condition, kinds, bound, columns_first=True)
-    return bound
+def _part(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    return {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}
 
 
-class Registrations:
-    """The registered conditions by name, in the order they came; names fold case.
-
-    combinations  the intersections that stay when the atoms are given up, by their text
-    changed       called when something that answers came or went
-    """
-
-    def __init__(
-        self, combinations: Mapping[str, Expression], atom_limit: int, changed: Callable[[], None]
-    ) -> None:
-        self.conditions: dict[str, Expression] = {}
-        self.changed = changed
-        self._combinations = combinations
-        self._atom_limit = atom_limit
-
-    def restore(self, conditions: Mapping[str, Expression]) -> None:
-        """Take the place of registrations that were written to a checkpoint."""
-        self.conditions = dict(conditions)
-
-    def register(self, core: Core | None, name: str, condition: Expression) -> None:
-        """Register a predicate; the rows inside are divided by it, exactly."""
-        if name.lower() in self._names(core):
-            raise ScriptError(f"predicate {name!r} is already registered", hint="drop it first")
-        conditions = {**self.conditions, name: condition}
-        if core is None:
-            refuse_constant_tests(condition)  # it is bound when rows tell the columns
-        else:
-            core.refuse_unless_raw()
-            core.refine(bind_conditions(conditions, core.schema.kinds))
-        self.conditions = conditions
-        self.keep_to_limit(core)
-        self.changed()
-
-    def drop(self, core: Core | None, name: str) -> str:
-        """Drop a predicate; atoms that differed only in it become one. Returns its exact name."""
-        exact = self._names(core).get(name.lower())
-        if exact is None:
-            raise UnknownNameError("predicate", name, self.conditions)
-        if core is not None and core.remove_provisional(exact):
-            self.changed()
-            return exact
-        conditions = {n: c for n, c in self.conditions.items() if n != exact}
-        if core is not None:
-            # others may be written with it
-            bind_conditions(conditions, core.schema.kinds)
-            core.drop(exact, self._targets(conditions))
-        self.conditions = conditions
-        self.keep_to_limit(core)
-        self.changed()
-        return exact
-
-    def _names(self, core: Core | None) -> dict[str, str]:
-        """The names that are taken, provisional ones included, by their lower case."""
-        provisional = () if core is None else core.provisional
-        return {name.lower(): name for name in (*self.conditions, *provisional)}
-
-    def has_room(self, core: Core) -> bool:
-        """Whether one predicate more is sure to leave the atoms within their limit.
-
-        Each live atom may divide in three; a question must not cost others their joint sums.
-        """
-        if not isinstance(core.membership, Refined):
-            return True
-        return _OUTCOMES * len(core.membership.live) <= self._atom_limit
-
-    def keep_to_limit(self, core: Core | None) -> bool:
-        """Give up the atoms where more than the limit were met; True if that happened."""
-        if core is None or not isinstance(core.membership, Refined) or not core.predicates:
-            return False  # without a predicate there is one atom, and nothing to keep in its place
-        if core.membership.refinement.met <= self._atom_limit:
-            return False
-        targets = self._targets(core.predicates)
-        named = {text: over_names(e, core.predicates) for text, e in targets.items()}
-        core.enumerate(self.bind_targets(core), named)
-        self.changed()
-        return True
-
-    def _targets(self, registered: Iterable[str]) -> dict[str, Expression]:
-        """What stays when the atoms go: the registered names, and the combinations of them."""
-        names = {name: Name(name) for name in registered}
-        known = {name.lower() for name in names}
-        usable = {
-            text: expression
-            for text, expression in self._combinations.items()
-            if known.issuperset(part.name.lower() for part in named_in(expression))
-        }
-        return {**names, **usable}
-
-    def bind_targets(self, core: Core) -> dict[str, Expression]:
-        """The targets over the table's columns."""
-        kinds, known = core.schema.kinds, core.predicates
-        return {t: bind_predicate(e, kinds, known) for t, e in self._targets(known).items()}
+def _summaries(number: int, scale: dict[str, Any], arrays: Mapping[str, Array]) -> Summaries:
+    window, marginals, atoms = (
+        arrays[f"{name} {number}"].astype(np.int64) for name in ("window", "marginals", "atoms")
+    )
+    own = Scale(**{**scale, "centre": tuple(scale["centre"])})
+    return Summaries.restored(own, window, marginals, atoms)
 
 
-def count_expired(window: Window, core: Core, newest: int | None) -> int:
-    """How many of the oldest rows have left the window; ``newest`` is the latest time seen.
+def _shown(table: Table, row: int) -> str:
+    """Return a row as text: its first columns."""
+    names = list(table.columns)
+    shown = [f"{name} = {_value(table.columns[name], row)}" for name in names[:_SHOWN]]
+    return ", ".join([*shown, "…"] if len(names) > _SHOWN else shown)
 
-    A time window without a slide ends at the newest row, one with a slide at the next multiple.
-    """
-    if isinstance(window, CountWindow):
-        return max(0, core.rows - window.size)
-    times = core.retained.times
-    if isinstance(window, TimeWindow) and newest is not None and times is not None:
-        now = newest if window.slide is None else -(-newest // window.slide) * window.slide
-        return int(np.searchsorted(times, now - window.duration, side="right"))
-    return 0
+
+def _value(column: ColumnData, row: int) -> str:
+    if column.valid is not None and not column.valid[row]:
+        return "NULL"
+    value = column.values[row].item()
+    if column.dictionary is not None:
+        return repr(column.dictionary[value])
+    return str(np.datetime64(value, "us")) if column.kind is Kind.TIME else str(value)

@@ -1,8 +1,8 @@
-"""Engine: exact attribution over a live window, in process; rows come batch by batch."""
+"""The live engine: rows arrive batch by batch, and questions are answered in between."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -11,18 +11,10 @@ from threading import RLock
 
 import numpy as np
 
-from ids.engine.batches import (
-    Batch,
-    Deleted,
-    Schema,
-    columns_needed,
-    find_deleted,
-    read_batch,
-)
-from ids.engine.core import Core, Memory, Registrations, Words, bind_conditions, count_expired
-from ids.engine.engine_checkpoint import restore_core, write_engine
+from ids.engine.core import Batch, Core, Deleted, Memory, Schema, Words, read_batch
 from ids.engine.promotion import Promoter
 from ids.engine.questions import Questions, Wording, explain_answer
+from ids.engine.registrations import Registrations, bind_conditions
 from ids.engine.settings import Settings, Window
 from ids.errors import ScriptError, StateError, UnknownNameError, in_script
 from ids.language import parse_predicate
@@ -31,12 +23,12 @@ from ids.model import (
     Attribution,
     CountWindow,
     Duration,
-    Expression,
     Instant,
     Kind,
     Promotion,
     Sampling,
     TimeWindow,
+    columns_of,
     microseconds,
     render,
     span,
@@ -45,231 +37,77 @@ from ids.model import (
 from ids.plan import choose_offer, unsupported_named
 from ids.predicates import bind_measure
 from ids.source import Source, open_table
-from ids.state import Refined, load, residual
+from ids.state import Refined, load, save
 
-
-class _Reader:
-    """The reading half of an engine: a question sees a whole slide or none of it.
-
-    Two locks: a writer takes both in turn, ``_writing`` first; a reader takes ``_state``.
-    """
-
-    _core: Core | None
-    _questions: Questions
-    _registered: Registrations
-    _promoter: Promoter | None
-    _writing: RLock
-    _state: RLock
-
-    @property
-    def predicates(self) -> dict[str, str]:
-        """The registered predicates and their conditions, those promoted included."""
-        return {name: render(c) for name, c in self._registered.conditions.items()}
-
-    @property
-    def promoted(self) -> dict[str, str]:
-        """The promoted conditions by the names they were given, provisional ones included."""
-        with self._state:
-            provisional = {} if self._core is None else self._core.provisional
-            named = {} if self._promoter is None else self._promoter.names
-            known = self._registered.conditions
-            return {
-                name: render(provisional[name].condition if name in provisional else known[name])
-                for name in named.values()
-            }
-
-    @property
-    def rows(self) -> int:
-        """The rows inside the window."""
-        with self._state:
-            return 0 if self._core is None else self._core.rows
-
-    @property
-    def atoms(self) -> int:
-        """The live atoms; 0 once they were given up at their limit."""
-        with self._state:
-            membership = None if self._core is None else self._core.membership
-            return len(membership.live) if isinstance(membership, Refined) else 0
-
-    def attribute(
-        self, aggregate: str, predicate: str, *, sample: int | None = None, confidence: float = 0.95
-    ) -> Attribution:
-        """How much of the aggregate the predicate's rows account for, now.
-
-        ``aggregate`` is ``"AVG"`` where there is one measure, else ``"AVG(latency)"``. With a
-        ``sample`` of so many rows the answer is an estimate, its error bound at ``confidence``.
-        """
-        approximate = None if sample is None else Approximate(sample, confidence)
-        asked = (aggregate, predicate, approximate)
-        with self._state:
-            rebuilt = self._promote(asked)
-            found = self._questions.attribute(self._core, asked)
-        if not rebuilt:
-            return found
-        return found._replace(
-            reason="this question promoted it", rows_expected=rebuilt, rows_read=rebuilt
-        )
-
-    def _promote(self, asked: Wording) -> int:
-        """Let the promoter count a question; what follows waits while a slide is on its way."""
-        promoter, core = self._promoter, self._core
-        if promoter is None or core is None or asked[2] is not None:
-            return 0
-        question = self._questions.plan(core, asked)
-        offers = self._questions.offers(core, question)
-        touched = choose_offer(offers).rows if offers else 0
-        free = self._writing.acquire(blocking=False)
-        try:
-            return promoter.ask(core, question, touched, may_change=free)
-        finally:
-            if free:
-                self._writing.release()
-
-    def explain(
-        self, aggregate: str, predicate: str, *, sample: int | None = None, confidence: float = 0.95
-    ) -> str:
-        """Which mechanism answers, why, at what estimated and what actual cost; and the others.
-
-        The question is answered to tell, but counts for no promotion.
-        """
-        approximate = None if sample is None else Approximate(sample, confidence)
-        asked = (aggregate, predicate, approximate)
-        with self._state:
-            question = self._questions.plan(self._core, asked)
-            offers = self._questions.offers(self._core, question)
-            found = self._questions.attribute(self._core, asked)
-        return explain_answer(aggregate, predicate, found, offers)
-
-    def attribute_by_atoms(self, aggregate: str, predicate: str) -> Attribution:
-        """The cross-check of a combination: every atom evaluated by itself, then added up."""
-        with self._state:
-            if self._core is None:
-                return self.attribute(aggregate, predicate)
-            return self._questions.by_atoms(self._core, aggregate, predicate)
-
-    def aggregate(self, aggregate: str) -> float | None:
-        """The aggregate itself; None where SQL says NULL."""
-        with self._state:
-            game, measure = self._questions.game(self._core, aggregate)
-            if self._core is None or measure >= len(self._core.measures):
-                return None if game.nulls else 0.0
-            return self._core.worth(measure, game)
-
-    def residual(self, aggregate: str) -> float:
-        """The Efficiency probe: what the live atoms' attributions miss of the aggregate."""
-        with self._state:
-            game, measure = self._questions.game(self._core, aggregate)
-            if self._core is None or measure >= len(self._core.measures):
-                return 0.0
-            if not isinstance(self._core.membership, Refined):
-                raise StateError(
-                    "the atoms were given up at their limit: there is no partition to probe"
-                )
-            return residual(self._core.measures[measure], self._core.membership.live, game)
-
-
-_SHOWN = 8  # names of a kind
-
-
-def _describe(
-    window: Window, values: Collection[str], rows: int, predicates: Collection[str]
-) -> str:
-    """The window, the measures, the rows inside and the predicates; of many names, the first."""
-    return (
-        f"<ids.Engine {_called(window)}, value {_some(values)}, "
-        f"{rows:,} row{'' if rows == 1 else 's'} inside, predicates {_some(predicates)}>"
-    )
-
-
-def _some(names: Collection[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    shown = ", ".join(" ".join(name.split()) for name in islice(names, _SHOWN))
-    return shown + more if names else "none"
-
-
-def _called(window: Window) -> str:
-    """The window as it may be typed."""
-    match window:
-        case CountWindow(size, slide):
-            return f"CountWindow({size:_}{f', slide={slide:_}' if slide > 1 else ''})"
-        case TimeWindow(duration=duration, slide=slide):
-            spans = [span(one).replace(",", "") for one in (duration, slide) if one is not None]
-            return "TimeWindow('" + "', slide='".join(spans) + "')"
-    return "Changelog()"
-
-
-def _first_core(
-    source: Source,
-    settings: Settings,
-    conditions: Mapping[str, Expression],
-    measures: Mapping[str, Expression],
-) -> Core:
-    """An empty core for batches like this one; a clear error where a name is not among its columns.
-
-    Without raw rows and without a sample, later batches need only the columns someone reads.
-    """
-    kinds = _kinds(source, conditions, measures)
-    order_by = settings.order_by
-    with unsupported_named(source.unsupported):
-        predicates = bind_conditions(conditions, kinds)
-        bound = tuple(bind_measure(measure, kinds) for measure in measures.values())
-        if order_by is not None and order_by not in kinds:
-            raise UnknownNameError("column", order_by, kinds)
-    if not settings.retain and settings.sampling is None:
-        needed = columns_needed([*predicates.values(), *bound], order_by)
-        kinds = {name: kinds[name] for name in needed}
-    return Core(Schema(kinds, bound, order_by), predicates, settings)
-
-
-def _kinds(
-    source: Source, conditions: Mapping[str, Expression], measures: Mapping[str, Expression]
-) -> dict[str, Kind]:
-    """What the columns hold; one that is all NULL holds what the conditions take it for."""
-
-    def fits(name: str, kind: Kind) -> bool:
-        tried = {**source.schema, **dict.fromkeys(source.untyped), name: kind}
-        try:
-            bind_conditions(conditions, tried)
-            for measure in measures.values():
-                bind_measure(measure, tried)
-        except ScriptError:
-            return False
-        return True
-
-    untyped = {
-        name: next((kind for kind in Kind if fits(name, kind)), Kind.NUMBER)
-        for name in source.untyped
-    }
-    return {**source.schema, **untyped}
-
-
+_SHOWN = 8  # names per list in the repr
 _INSTANTS = "give a datetime, a numpy.datetime64, or whole microseconds since 1970 UTC"
 
 
-class Engine(_Reader):
-    """Exact attribution over a window that rows come into and go out of.
+class Engine:
+    """Exact attribution over a sliding window that is updated as rows arrive.
 
-    window         CountWindow(n), TimeWindow(duration, slide), or Changelog()
-    value          the measure, or several: columns or arithmetic of columns
-    order_by       the column rows are ordered by (needed by TimeWindow); without it, arrival
-    lateness       how far behind the newest row a row may come and still be placed
-    retain         whether the raw rows inside are kept: they answer what nobody registered, and
-                   tell whether a row that is deleted was ever there
-    degree         the highest power sum kept: 2 serves SUM, COUNT, AVG and both variances
-    atom_limit     when more atoms than this would live, only the registered predicates and
-    intersections  (combinations of registered names) are kept
-    index          columns that conditions nobody registered are looked up by
-    sampling       an ``ids.Sampling``: a sample that answers where an estimate will do
-    promotion      an ``ids.Promotion``: questions that keep coming are registered
-    One writer, many readers: a question sees a whole slide or none of it.
+    Register predicates, ingest batches, and ask how much of an aggregate the rows of a predicate
+    account for. Answers about registered predicates and combinations of them take microseconds,
+    however many rows the window has. Other conditions are answered from the retained rows.
 
-    >>> engine = Engine(window=CountWindow(2), value="ms")
+    An engine is thread-safe: one thread may write while others ask. A question sees the window
+    after a whole slide, never in the middle of one.
+
+    Parameters
+    ----------
+    window : CountWindow, TimeWindow or Changelog
+        The window: the last n rows, the last span of time, or what an upstream inserts and deletes.
+    value : str or iterable of str, default ()
+        The measures to aggregate: columns, or arithmetic expressions of columns. Without one, only
+        COUNT(*) can be asked.
+    order_by : str, optional
+        The column that rows are ordered by: timestamps or whole numbers. Required for a TimeWindow.
+        By default rows are ordered by arrival.
+    lateness : str, timedelta or int, default 0
+        How far behind the newest event time a row may be, such as '10 seconds' (an int is
+        microseconds). Later rows are dropped and counted in ``late_rows``. Without ``order_by`` it
+        has no effect.
+    retain : bool, default True
+        Whether to keep all columns of the rows in the window. Required for conditions that are not
+        registered, for predicates registered after the first batch, and to check deletes.
+    degree : int, default 2
+        The highest power sum kept, 0 to 6. 2 is enough for SUM, COUNT, AVG and the variances; M3
+        needs 3 and M4 needs 4.
+    atom_limit : int, default 65536
+        The maximum number of atoms (combinations of truth values that occur). Above it, only the
+        registered predicates and ``intersections`` are kept.
+    intersections : str or iterable of str, default ()
+        Combinations of registered names, such as "eu AND premium", to keep above ``atom_limit``.
+    index : str or iterable of str, default ()
+        Columns to index, so that conditions on them need not scan all rows. Needs ``retain``.
+    sampling : Sampling, optional
+        Keep a random sample of the window, for estimates. By default there is none.
+    promotion : Promotion, optional
+        Register conditions automatically when they are asked often. Needs ``retain``. Off by
+        default.
+
+    Attributes
+    ----------
+    window : CountWindow, TimeWindow or Changelog
+        The window as given.
+    late_rows : int
+        How many late rows were dropped so far.
+
+    Raises
+    ------
+    ScriptError
+        If an argument is invalid, or the arguments contradict each other.
+
+    Examples
+    --------
+    >>> import ids
+    >>> engine = ids.Engine(window=ids.CountWindow(2), value="ms")
     >>> engine.register("eu", "region = 'EU'")
     >>> engine.ingest({"region": ["EU", "US", "EU"], "ms": [10.0, 20.0, 60.0]})
     >>> engine.attribute("SUM", "eu").value, engine.rows
     (60.0, 2)
     >>> engine
-    <ids.Engine CountWindow(2), value ms, 2 rows inside, predicates eu>
+    <ids.Engine CountWindow(2), value ms, 2 rows, predicates eu>
     """
 
     def __init__(
@@ -303,100 +141,267 @@ class Engine(_Reader):
         self._newest: int | None = None
         combinations = settings.combinations()
         self._questions = Questions(self._measures, combinations, settings)
-        changed = self._questions.refined
-        self._registered = Registrations(combinations, settings.atom_limit, changed)
+        self._registered = Registrations(combinations, self._questions.refined)
         self._promoter: Promoter | None = None
         if settings.promotion is not None:
             self._promoter = Promoter(settings.promotion, self._registered, self.rebuild)
+        # a writer takes both locks, ``_writing`` first; a reader takes ``_state``
         self._writing = RLock()
         self._state = RLock()
 
     def __repr__(self) -> str:
-        # no lock: a debugger may show an engine whose lock another, halted thread holds
+        # no lock: a debugger may show an engine whose lock a halted thread holds
         rows = 0 if self._core is None else self._core.rows
-        return _describe(self.window, self._settings.values, rows, self._registered.conditions)
+        return (
+            f"<ids.Engine {_window_text(self.window)}, value {_names(self._settings.values)}, "
+            f"{rows:,} row{'' if rows == 1 else 's'}, "
+            f"predicates {_names(self._registered.conditions)}>"
+        )
+
+    # --- what the engine has ----------------------------------------------------------------------
+
+    @property
+    def predicates(self) -> dict[str, str]:
+        """The registered predicates: a dict from name to condition, promoted ones included."""
+        return {name: render(c) for name, c in self._registered.conditions.items()}
+
+    @property
+    def promoted(self) -> dict[str, str]:
+        """The promoted predicates: a dict from name to condition, provisional ones included."""
+        with self._state:
+            provisional = {} if self._core is None else self._core.provisional
+            named = {} if self._promoter is None else self._promoter.names
+            known = self._registered.conditions
+            return {
+                name: render(provisional[name].condition if name in provisional else known[name])
+                for name in named.values()
+            }
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in the window."""
+        with self._state:
+            return 0 if self._core is None else self._core.rows
+
+    @property
+    def atoms(self) -> int:
+        """The number of atoms that contain a row; 0 if ``atom_limit`` was exceeded."""
+        with self._state:
+            membership = None if self._core is None else self._core.membership
+            return len(membership.live) if isinstance(membership, Refined) else 0
+
+    def memory(self) -> Memory:
+        """Return the allocated bytes by component.
+
+        Returns
+        -------
+        Memory
+            ``summaries``, ``atoms``, ``retained``, ``index``, ``sampler`` and ``total``, in bytes.
+
+        Examples
+        --------
+        >>> import ids
+        >>> ids.Engine(window=ids.CountWindow(2), value="ms").memory().total
+        0
+        """
+        with self._state:
+            return Memory(0, 0, 0) if self._core is None else self._core.memory()
+
+    # --- predicates -------------------------------------------------------------------------------
 
     def register(self, name: str, condition: str) -> None:
-        """Register a predicate; mid-stream the rows inside are divided by it, exactly."""
+        """Register a predicate, so that questions about it are answered from its sums.
+
+        After the first batch the rows in the window are evaluated once. The result is exact, as
+        if the predicate had been registered from the start.
+
+        Parameters
+        ----------
+        name : str
+            The name to use in questions; case-insensitive.
+        condition : str
+            A SQL condition over columns and names that are already registered.
+
+        Raises
+        ------
+        ScriptError
+            If the condition is invalid or the name is taken.
+        StateError
+            If rows have arrived and the engine has ``retain=False``.
+
+        Examples
+        --------
+        >>> import ids
+        >>> engine = ids.Engine(window=ids.CountWindow(1000), value="ms")
+        >>> engine.register("slow_eu", "region = 'EU' AND ms > 100")
+        >>> engine.predicates
+        {'slow_eu': "region = 'EU' AND ms > 100"}
+        """
         parsed = parse_predicate(condition)
         with self._writing, self._state, in_script(condition):
             core = self._core
             if core is not None and not (core.rows or core.has_raw):
-                core = None  # nothing inside: the next batch begins anew
+                core = None  # the window is empty: the next batch creates a new core
             self._registered.register(core, name, parsed)
             self._core = core
 
     def drop(self, name: str) -> None:
-        """Drop a predicate; atoms that differed only in it become one."""
+        """Drop a registered or promoted predicate.
+
+        Parameters
+        ----------
+        name : str
+            The predicate's name; case-insensitive.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such predicate, or if another predicate uses it.
+
+        Examples
+        --------
+        >>> import ids
+        >>> engine = ids.Engine(window=ids.CountWindow(1000), value="ms")
+        >>> engine.register("eu", "region = 'EU'")
+        >>> engine.drop("EU")
+        >>> engine.predicates
+        {}
+        """
         with self._writing, self._state:
             exact = self._registered.drop(self._core, name)
             if self._promoter is not None:
                 self._promoter.forget(exact)
 
     def rebuild(self) -> list[str]:
-        """Count what is provisional exactly, now instead of in the background; returns names."""
+        """Count provisional predicates exactly now, instead of later in the background.
+
+        Only needed with ``Promotion(bootstrap="sample")``, where a promoted predicate begins with
+        an estimate.
+
+        Returns
+        -------
+        list of str
+            The names of the predicates that became exact.
+
+        Examples
+        --------
+        >>> import ids
+        >>> ids.Engine(window=ids.CountWindow(1000), value="ms").rebuild()
+        []
+        """
         with self._writing, self._state:
             if self._promoter is None or self._core is None:
                 return []
             return self._promoter.rebuild(self._core)
 
+    # --- rows arrive and leave --------------------------------------------------------------------
+
     def ingest(self, batch: object) -> None:
-        """Rows arrive; the window derives what expires. One call is one slide."""
+        """Add a batch of rows, and expire the rows that leave the window.
+
+        Parameters
+        ----------
+        batch : table
+            A pyarrow Table or RecordBatch, a pandas or Polars DataFrame, a dict of columns, or the
+            path of a file. Later batches must have the columns of the first one.
+
+        Raises
+        ------
+        DataError
+            If a row has a NaN or infinite measure or a NULL event time, or a column has changed
+            its type. The window does not change.
+        SourceError
+            If the batch cannot be read.
+        StateError
+            If the rows cannot be summed exactly: there are more than 2**26, or with
+            ``retain=False`` their magnitudes are too far apart. The window does not change.
+        UnknownNameError
+            If the first batch lacks a column that is used.
+
+        Examples
+        --------
+        >>> import ids
+        >>> engine = ids.Engine(window=ids.TimeWindow("10 seconds"), value="x", order_by="at")
+        >>> engine.ingest({"at": [1_000_000, 12_000_000], "x": [1.0, 2.0]})
+        >>> engine.rows
+        1
+        """
         with self._writing:
             source = open_table(batch, "batch")
             if not source.rows:
                 return
-            core = self._core or self._begun_by(source)
+            core = self._core or self._first_core(source)
             coming = read_batch(source, core.schema, self._newest, self._settings.lateness)
             if isinstance(self.window, CountWindow) and coming.table.rows > self.window.size:
-                # rows that would come and go within this one slide leave no trace
+                # older rows would be inserted and expired within this slide
                 coming = coming.take(slice(coming.table.rows - self.window.size, None))
             with self._state:
-                core.refuse_too_many(coming.table.rows)
                 self._fit(core, coming)
                 self._core = core
             rows = core.classify(coming)
             with self._state:
-                if self._registered.keep_to_limit(core):
+                if core.exceeds_limit:
+                    self._registered.give_up_atoms(core)
                     rows = core.classify(coming)
                 deltas = core.insert(coming, rows, core.block(coming, rows))
                 self.late_rows += coming.late
                 self._slide(core, deltas, coming.newest)
 
     def apply(self, inserts: object = None, deletes: object = None) -> None:
-        """A changelog's slide: rows that go and rows that come.
+        """Apply one change of a changelog: delete rows, insert rows, or both.
 
-        A row is what the columns of the first batch say of it (NULL equals NULL, -0.0 equals 0.0).
-        A delete takes back one equal row that is inside, the oldest, or one of these inserts. If
-        there is none, an error names the row and nothing changes. With retain=False no rows are
-        there to compare: deletes are trusted, and only those that leave impossible sums (a negative
-        count or variance) are refused.
+        Rows are compared by the columns of the first batch (NULL equals NULL, -0.0 equals 0.0). A
+        delete removes the oldest equal row in the window, or else cancels an equal insert of the
+        same call. With ``retain=False`` there are no rows to compare: deletes are trusted, unless
+        they leave sums that no rows can have (a negative count or variance).
+
+        Parameters
+        ----------
+        inserts : table, optional
+            The rows to insert; a table as in ``ingest``.
+        deletes : table, optional
+            The rows to delete.
+
+        Raises
+        ------
+        DataError, SourceError, StateError, UnknownNameError
+            As in ``ingest``; also StateError if a deleted row is not in the window. The window does
+            not change.
+
+        Examples
+        --------
+        >>> import ids
+        >>> engine = ids.Engine(window=ids.Changelog(), value="x")
+        >>> engine.apply(inserts={"k": ["a", "b"], "x": [1.0, 2.0]})
+        >>> engine.apply(deletes={"k": ["a"], "x": [1.0]})
+        >>> engine.aggregate("SUM")
+        2.0
         """
         with self._writing:
             gone, came = (None if p is None else open_table(p, "batch") for p in (deletes, inserts))
             filled = [part for part in (gone, came) if part is not None and part.rows]
             if not filled:
                 return
-            core = self._core or self._begun_by(filled[-1])
+            core = self._core or self._first_core(filled[-1])
             coming, deleted = None, None
             if came is not None and came.rows:
                 coming = read_batch(came, core.schema, self._newest)
             with self._state:
                 if gone is not None and gone.rows:
                     going = read_batch(gone, replace(core.schema, order_by=None))
-                    deleted = find_deleted(core, going, coming, gone.where)
+                    deleted = core.find_deleted(going, coming, gone.where)
                 self._exchange(core, deleted, coming)
 
     def _exchange(self, core: Core, deleted: Deleted | None, coming: Batch | None) -> None:
-        """Whatever is refused is refused before the first row moves."""
+        """Delete and insert; everything that can fail is checked before the first row moves."""
         deltas, newest = None, self._newest
         if coming is not None and deleted is not None:
             coming = coming.take(np.delete(np.arange(coming.table.rows), deleted.undone))
         if coming is not None:
-            core.refuse_too_many(coming.table.rows)
             self._fit(core, coming)
             rows = core.classify(coming)
-            if self._registered.keep_to_limit(core):
+            if core.exceeds_limit:
+                self._registered.give_up_atoms(core)
                 rows = core.classify(coming)
             block = core.block(coming, rows)
         if deleted is not None and deleted.going.table.rows:
@@ -409,55 +414,376 @@ class Engine(_Reader):
 
     def _slide(self, core: Core, deltas: list[Words] | None, newest: int | None) -> None:
         self._newest = newest
-        core.commit(deltas, count_expired(self.window, core, newest))
+        core.commit(deltas, newest)
         self._rebuild_misfits(core)
         if self._promoter is not None:
             self._promoter.catch_up(core)
 
     def advance(self, to: Instant) -> None:
-        """Let time pass without rows: a TimeWindow's t becomes ``to``, if that is later.
+        """Move a TimeWindow forward without new rows, and expire the rows that leave it.
 
-        ``to`` is a datetime, a ``pandas.Timestamp`` or a ``numpy.datetime64`` (UTC, where it has
-        no zone), or a whole number: microseconds since 1970 UTC, or what a column of numbers holds.
+        Parameters
+        ----------
+        to : datetime, pandas.Timestamp, numpy.datetime64 or int
+            The new end of the window; ignored if it is earlier than the present one. Times without
+            a zone are UTC. An int is microseconds since 1970 UTC, or a value of the ``order_by``
+            column if that column has numbers.
+
+        Raises
+        ------
+        ScriptError
+            If ``to`` is not an instant, or is a time while ``order_by`` has numbers.
+        StateError
+            If the window is not a TimeWindow.
+
+        Examples
+        --------
+        >>> import ids
+        >>> engine = ids.Engine(window=ids.TimeWindow("10 seconds"), value="x", order_by="at")
+        >>> engine.ingest({"at": [1_000_000, 5_000_000], "x": [1.0, 2.0]})
+        >>> engine.advance(12_000_000)
+        >>> engine.rows
+        1
         """
         instant = to_microseconds(to)
         if instant is None:
             raise ScriptError(f"not an instant: {to!r}", hint=_INSTANTS)
         with self._writing, self._state:
             if not isinstance(self.window, TimeWindow):
-                raise StateError("only a TimeWindow moves with time alone")
+                raise StateError("only a TimeWindow can advance without rows; call ingest or apply")
             order_by = self._settings.order_by
             known = None if self._core is None else self._core.schema.kinds.get(str(order_by))
             if known is Kind.NUMBER and isinstance(to, datetime | np.datetime64):
                 raise ScriptError(
-                    f"cannot advance to {to!r}: event time {order_by!r} holds numbers",
+                    f"cannot advance to {to!r}: event time {order_by!r} has numbers",
                     hint="give a whole number",
                 )
             self._newest = instant if self._newest is None else max(self._newest, instant)
             if self._core is not None:
                 self._slide(self._core, None, self._newest)
 
-    def memory(self) -> Memory:
-        """Bytes by component."""
+    def _first_core(self, source: Source) -> Core:
+        """Return an empty core with the schema of the first batch.
+
+        Without raw rows and without a sample, only the columns that are used are read.
+        """
+        settings, order_by = self._settings, self._settings.order_by
+        kinds = self._kinds(source)
+        with unsupported_named(source.unsupported):
+            predicates = bind_conditions(self._registered.conditions, kinds)
+            bound = tuple(bind_measure(measure, kinds) for measure in self._measures.values())
+            if order_by is not None and order_by not in kinds:
+                raise UnknownNameError("column", order_by, kinds)
+        if not settings.retain and settings.sampling is None:
+            used = [name for each in (*predicates.values(), *bound) for name in columns_of(each)]
+            needed = [*used, *([order_by] if order_by else [])]
+            kinds = {name: kinds[name] for name in needed}
+        return Core(Schema(kinds, bound, order_by), predicates, settings)
+
+    def _kinds(self, source: Source) -> dict[str, Kind]:
+        """Return the columns' types; an all-NULL column gets a type that the conditions accept."""
+
+        def fits(name: str, kind: Kind) -> bool:
+            tried = {**source.schema, **dict.fromkeys(source.untyped), name: kind}
+            try:
+                bind_conditions(self._registered.conditions, tried)
+                for measure in self._measures.values():
+                    bind_measure(measure, tried)
+            except ScriptError:
+                return False
+            return True
+
+        untyped = {
+            name: next((kind for kind in Kind if fits(name, kind)), Kind.NUMBER)
+            for name in source.untyped
+        }
+        return {**source.schema, **untyped}
+
+    def _fit(self, core: Core, batch: Batch) -> None:
+        """Make the core able to sum the rows of a batch, or raise before anything changes."""
+        core.refuse_too_many(batch.table.rows)
+        core.fit(batch)
+        self._rebuild_misfits(core)
+
+    def _rebuild_misfits(self, core: Core) -> None:
+        """Rebuild provisional predicates whose sums have another scale than the core's."""
+        if self._promoter and not all(one.fits(core) for one in core.provisional.values()):
+            self._promoter.rebuild(core)
+
+    # --- questions --------------------------------------------------------------------------------
+
+    def attribute(
+        self, aggregate: str, predicate: str, *, sample: int | None = None, confidence: float = 0.95
+    ) -> Attribution:
+        """Return how much of an aggregate the rows of a predicate account for, now.
+
+        Parameters
+        ----------
+        aggregate : str
+            SUM, COUNT, AVG, VAR_POP, VAR_SAMP, M3 or M4: ``"AVG"`` if the engine has one measure,
+            otherwise with the measure, as in ``"AVG(latency)"``.
+        predicate : str
+            A registered name, a combination of names, or any condition over columns.
+        sample : int, optional
+            Estimate the answer from a random sample of this many rows. By default the answer is
+            exact, unless only a sample can answer it.
+        confidence : float, default 0.95
+            The confidence of the error bound of an estimate, between 0 and 1.
+
+        Returns
+        -------
+        Attribution
+            ``value`` = ``share`` + ``lift``, with ``mechanism``, ``error`` (0.0 if exact), ``n``
+            (rows in the window) and how the answer was found.
+
+        Raises
+        ------
+        ScriptError
+            If the aggregate or the predicate is invalid.
+        StateError
+            If the engine does not keep what is needed for the answer.
+
+        Examples
+        --------
+        >>> import ids
+        >>> engine = ids.Engine(window=ids.CountWindow(10), value="ms")
+        >>> engine.register("eu", "region = 'EU'")
+        >>> engine.ingest({"region": ["EU", "US"], "ms": [30.0, 10.0]})
+        >>> engine.attribute("AVG", "eu")
+        Attribution(value=20.0, share=10.0, lift=10.0, mechanism='marginal', n=2)
+        >>> engine.attribute("SUM", "ms < 20").value
+        10.0
+        """
+        approximate = None if sample is None else Approximate(sample, confidence)
+        asked = (aggregate, predicate, approximate)
         with self._state:
-            return Memory(0, 0, 0) if self._core is None else self._core.memory()
+            rebuilt = self._promote(asked)
+            found = self._questions.attribute(self._core, asked)
+        if not rebuilt:
+            return found
+        return found._replace(
+            reason="this question promoted it", rows_expected=rebuilt, rows_read=rebuilt
+        )
+
+    def _promote(self, asked: Wording) -> int:
+        """Let the promoter count a question; a promotion is postponed while a slide is running."""
+        promoter, core = self._promoter, self._core
+        if promoter is None or core is None or asked[2] is not None:
+            return 0
+        question = self._questions.plan(core, asked)
+        offers = self._questions.offers(core, question)
+        touched = choose_offer(offers).rows if offers else 0
+        free = self._writing.acquire(blocking=False)
+        try:
+            return promoter.ask(core, question, touched, may_change=free)
+        finally:
+            if free:
+                self._writing.release()
+
+    def explain(
+        self, aggregate: str, predicate: str, *, sample: int | None = None, confidence: float = 0.95
+    ) -> str:
+        """Return how a question is answered, why, and at what cost.
+
+        The question is answered for its actual cost, but does not count towards promotion.
+
+        Parameters
+        ----------
+        aggregate, predicate, sample, confidence
+            As in ``attribute``.
+
+        Returns
+        -------
+        str
+            Several lines: the mechanism, the reason, expected and actual rows read, and the
+            alternatives with their costs.
+
+        Raises
+        ------
+        ScriptError, StateError
+            As in ``attribute``.
+
+        Examples
+        --------
+        >>> import ids
+        >>> engine = ids.Engine(window=ids.CountWindow(10), value="ms")
+        >>> engine.register("eu", "region = 'EU'")
+        >>> engine.ingest({"region": ["EU", "US"], "ms": [30.0, 10.0]})
+        >>> print(engine.explain("AVG", "eu"))
+        AVG of eu: marginal
+          reason: ...
+          rows read: 0 (expected 0)
+        """
+        approximate = None if sample is None else Approximate(sample, confidence)
+        asked = (aggregate, predicate, approximate)
+        with self._state:
+            question = self._questions.plan(self._core, asked)
+            offers = self._questions.offers(self._core, question)
+            found = self._questions.attribute(self._core, asked)
+        return explain_answer(aggregate, predicate, found, offers)
+
+    def attribute_by_atoms(self, aggregate: str, predicate: str) -> Attribution:
+        """Return the same answer as ``attribute``, computed atom by atom: a cross-check.
+
+        Parameters
+        ----------
+        aggregate : str
+            As in ``attribute``.
+        predicate : str
+            A registered name or a combination of names.
+
+        Returns
+        -------
+        Attribution
+            The sum of the attributions of the atoms on which the predicate holds.
+
+        Raises
+        ------
+        ScriptError
+            If the aggregate or the predicate is invalid.
+        StateError
+            If ``atom_limit`` was exceeded.
+
+        Examples
+        --------
+        >>> import ids
+        >>> engine = ids.Engine(window=ids.CountWindow(10), value="ms")
+        >>> engine.register("eu", "region = 'EU'")
+        >>> engine.ingest({"region": ["EU", "US"], "ms": [30.0, 10.0]})
+        >>> engine.attribute_by_atoms("AVG", "eu").value
+        20.0
+        """
+        with self._state:
+            if self._core is None:
+                return self.attribute(aggregate, predicate)
+            return self._questions.by_atoms(self._core, aggregate, predicate)
+
+    def aggregate(self, aggregate: str) -> float | None:
+        """Return the aggregate itself over all rows in the window.
+
+        Parameters
+        ----------
+        aggregate : str
+            As in ``attribute``.
+
+        Returns
+        -------
+        float or None
+            The value; None if SQL returns NULL (such as AVG of no rows).
+
+        Raises
+        ------
+        ScriptError, StateError
+            As in ``attribute``.
+
+        Examples
+        --------
+        >>> import ids
+        >>> engine = ids.Engine(window=ids.CountWindow(10), value="ms")
+        >>> engine.ingest({"ms": [30.0, 10.0]})
+        >>> engine.aggregate("AVG")
+        20.0
+        """
+        with self._state:
+            game, measure = self._questions.game(self._core, aggregate)
+            if self._core is None or measure >= len(self._core.measures):
+                return None if game.nulls else 0.0
+            return self._core.worth(measure, game)
+
+    def residual(self, aggregate: str) -> float:
+        """Return the sum of the atoms' attributions minus the aggregate: 0 up to rounding.
+
+        Parameters
+        ----------
+        aggregate : str
+            As in ``attribute``.
+
+        Returns
+        -------
+        float
+            The difference, which the Efficiency axiom makes 0; a check of the engine itself.
+
+        Raises
+        ------
+        StateError
+            If ``atom_limit`` was exceeded.
+
+        Examples
+        --------
+        >>> import ids
+        >>> engine = ids.Engine(window=ids.CountWindow(10), value="ms")
+        >>> engine.ingest({"ms": [30.0, 10.0]})
+        >>> engine.residual("AVG")
+        0.0
+        """
+        with self._state:
+            game, measure = self._questions.game(self._core, aggregate)
+            if self._core is None or measure >= len(self._core.measures):
+                return 0.0
+            if not isinstance(self._core.membership, Refined):
+                raise StateError("the atoms were given up at atom_limit; raise the limit")
+            return self._core.measures[measure].residual(self._core.membership.live, game)
+
+    # --- checkpoints ------------------------------------------------------------------------------
 
     def checkpoint(self, path: str | Path) -> None:
-        """Write the whole engine to one file: complete, or not at all."""
+        """Write the whole engine to one file.
+
+        The file is replaced atomically: after a failure it is the old one or the new one.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+
+        Raises
+        ------
+        CheckpointError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> import ids, tempfile
+        >>> engine = ids.Engine(window=ids.CountWindow(10), value="ms")
+        >>> engine.ingest({"ms": [30.0, 10.0]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     engine.checkpoint(f"{folder}/engine.ids")
+        ...     again = ids.Engine.restore(f"{folder}/engine.ids")
+        >>> again.aggregate("AVG")
+        20.0
+        """
         with self._writing:
             self.rebuild()
+            core = self._core
             facts = {
                 "settings": self._settings.facts(),
                 "conditions": self.predicates,
                 "newest": self._newest,
                 "late_rows": self.late_rows,
                 "promotion": None if self._promoter is None else self._promoter.facts(),
+                "core": None if core is None else core.facts(),
             }
-            write_engine(path, facts, self._core)
+            save(path, facts, {} if core is None else core.arrays())
 
     @classmethod
     def restore(cls, path: str | Path) -> Engine:
-        """The engine of a checkpoint: it goes on as if it had never stopped."""
+        """Return the engine of a checkpoint, which continues as if it had never stopped.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file that ``checkpoint`` has written; see there for an example.
+
+        Returns
+        -------
+        Engine
+            A new engine with the same window, predicates and settings.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is missing, truncated, altered, or of another version.
+        """
         facts, arrays = load(path)
         engine = cls.__new__(cls)
         engine._begin(Settings.of(facts["settings"]))
@@ -467,24 +793,33 @@ class Engine(_Reader):
         engine.late_rows = facts["late_rows"]
         if engine._promoter is not None:
             engine._promoter.restore(facts["promotion"])
-        if facts["core"] is not None:
-            engine._core = restore_core(
-                facts["core"], arrays, engine._settings, engine._measures, engine._registered
-            )
+        about = facts["core"]
+        if about is not None:
+            kinds = {name: Kind(value) for name, value in about["kinds"].items()}
+            bound = tuple(bind_measure(measure, kinds) for measure in engine._measures.values())
+            predicates = bind_conditions(conditions, kinds)
+            core = Core(Schema(kinds, bound, about["order_by"]), predicates, engine._settings)
+            targets = {} if about["refined"] else engine._registered.bind_targets(core)
+            core.restore(about, arrays, targets)
+            engine._core = core
         return engine
 
-    def _begun_by(self, source: Source) -> Core:
-        return _first_core(source, self._settings, self._registered.conditions, self._measures)
 
-    def _fit(self, core: Core, batch: Batch) -> None:
-        """Room for the rows that come."""
-        core.fit(batch, self._settings.degree)
-        self._rebuild_misfits(core)
+def _names(names: Collection[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    shown = ", ".join(" ".join(name.split()) for name in islice(names, _SHOWN))
+    return shown + more if names else "none"
 
-    def _rebuild_misfits(self, core: Core) -> None:
-        """Provisional sums in units that are no longer the core's are counted anew."""
-        if self._promoter and not all(one.fits(core) for one in core.provisional.values()):
-            self._promoter.rebuild(core)
+
+def _window_text(window: Window) -> str:
+    """Return the window as Python code."""
+    match window:
+        case CountWindow(size, slide):
+            return f"CountWindow({size:_}{f', slide={slide:_}' if slide > 1 else ''})"
+        case TimeWindow(duration=duration, slide=slide):
+            spans = [span(one).replace(",", "") for one in (duration, slide) if one is not None]
+            return "TimeWindow('" + "', slide='".join(spans) + "')"
+    return "Changelog()"
 
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
@@ -492,5 +827,5 @@ def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
         return (given,)
     texts = tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(text, str) for text in texts):
-        raise ScriptError(f"{given!r} names no columns", hint="give text, or a list of texts")
+        raise ScriptError(f"{given!r} is not text", hint="give a string or a list of strings")
     return texts

@@ -1,9 +1,8 @@
-"""Promotion carried out: conditions that keep coming become predicates, and go when stale.
+"""Promotion: conditions that are asked often are registered, and dropped when stale.
 
-With a bootstrap from the sample a promoted predicate is provisional at first: its sums begin with
-an estimate and go on with exact deltas. What the estimate missed stays missed: every row that comes
-or goes changes the estimate and the truth alike, so the error is the same integers until the rows
-inside are counted exactly.
+With ``bootstrap="sample"`` a promoted predicate is provisional at first: its sums begin with an
+estimate and are updated by exact deltas. Each row that is added or removed changes the estimate and
+the truth equally, so the error stays the same integers until the retained rows are counted exactly.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import Polynomial
 
-from ids.engine.core import Core, Registrations, TaggedRows
-from ids.engine.sample_answers import parts_of
+from ids.engine.core import Core, TaggedRows
+from ids.engine.questions import parts_of
+from ids.engine.registrations import Registrations
 from ids.errors import UnknownNameError
 from ids.games import Drawn, Game, Moments, Whole, estimate, find
 from ids.kernels import add_rows
@@ -37,32 +37,22 @@ from ids.model import (
 )
 from ids.plan import Path, Policy, Question
 from ids.predicates import holds
-from ids.state import (
-    Drawing,
-    Summaries,
-    WindowSample,
-    answer,
-    decode,
-    encode,
-    in_units,
-    moments_of,
-    window_alone,
-)
+from ids.state import Drawing, Summaries, WindowSample, moments_of
 
 Words = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# A question that looks at a quarter of the rows or more weighs as much as one that looks at all.
-_DEAR = 4.0
+# A question that reads a quarter of the rows or more has the same weight as one that reads all.
+_FULL_WEIGHT = 4.0
 _CONFIDENCE = 0.95
-_WHY = "promoted from the sample: the exact rebuild is on its way"
+_WHY = "promoted from the sample: the exact rebuild is pending"
 
 
 class Promoter:
-    """Which conditions are promoted, under which names; ``policy`` decides, this does.
+    """Promotes and demotes conditions, as ``policy`` decides.
 
-    Every question is counted at once. The predicates change only when no slide is on its way: with
-    the question, or else behind the slide (``catch_up``).
+    Every question is counted at once. The predicates change only while no slide is running: with
+    the question, or else after the slide (``catch_up``).
     """
 
     def __init__(
@@ -70,19 +60,19 @@ class Promoter:
     ) -> None:
         self.promotion = promotion
         self.policy = Policy(promotion)
-        self.names: dict[str, str] = {}  # by key, and so are the weights
-        self.weights: dict[str, float] = {}  # of a question, were it not promoted
+        self.names: dict[str, str] = {}  # by key
+        self.weights: dict[str, float] = {}  # by key: a question's weight before promotion
         self._registrations = registrations
         self._rebuild_engine = rebuild
         self._serial = 0
         self._due: dict[str, tuple[Expression, float]] = {}  # conditions and weights, by key
-        self._overdue = False  # the exact rebuild
+        self._overdue = False  # whether the exact rebuild is overdue
 
     def ask(self, core: Core, question: Question, touched: int, *, may_change: bool) -> int:
-        """A question came that would look at ``touched`` rows: rows looked at for a promotion.
+        """Count a question that would read ``touched`` rows; return the rows read to promote it.
 
-        A promotion answers the question that caused it, so it costs no look at a row more than
-        the scan it replaces. Where the predicates must stay as they are, the question is counted.
+        A promotion answers the question that caused it, so it reads no more rows than the scan it
+        replaces. If ``may_change`` is False the question is only counted.
         """
         if may_change:
             self._demote_stale(core)
@@ -90,13 +80,13 @@ class Promoter:
             self.policy.ask(key, self.weights[key])
         path = question.path
         if path.mechanism == "rows":
-            weight = min(1.0, _DEAR * touched / max(1, core.rows))
+            weight = min(1.0, _FULL_WEIGHT * touched / max(1, core.rows))
             if self.policy.ask(path.key, weight) is not None and path.condition is not None:
                 self._due[path.key] = path.condition, weight
         return self._promote_due(core).get(path.key, 0) if may_change else 0
 
     def catch_up(self, core: Core) -> None:
-        """Behind a slide: what questions and the clock asked for while it was on its way."""
+        """After a slide, do what questions and the timer requested while it was running."""
         if self._overdue:
             self.rebuild(core)
         self._demote_stale(core)
@@ -107,12 +97,12 @@ class Promoter:
             self._demote(core, key)
 
     def _promote_due(self, core: Core) -> dict[str, int]:
-        """Promote what still deserves it; the rows looked at for each."""
+        """Promote the conditions that still qualify; return the rows read for each."""
         due, self._due = self._due, {}
         looked_at = {}
         for key, (condition, weight) in due.items():
             verdict = self.policy.verdict(key)
-            if verdict is None or not self._registrations.has_room(core):
+            if verdict is None or not core.has_room:
                 continue
             if verdict.demoted is not None:
                 self._demote(core, verdict.demoted)
@@ -121,18 +111,18 @@ class Promoter:
         return looked_at
 
     def _used(self, path: Path) -> list[str]:
-        """The promoted conditions that answer a question."""
+        """Return the keys of the promoted conditions that answer a question."""
         used = {path.name} if path.name else set(columns_of(path.condition or Name("")))
         return [key for key, name in self.names.items() if name in used]
 
     def _promote(self, core: Core, key: str, condition: Expression) -> int:
-        """Do it; how many rows were looked at."""
+        """Promote a condition; return how many rows were read."""
         taken = {*self._registrations.conditions, *core.provisional, *core.schema.kinds}
         name = self._free_name({each.lower() for each in taken})
         if self.promotion.bootstrap == "sample" and core.rows and core.sample is not None:
             core.add_provisional(Provisional(name, key, condition, core, core.sample))
             self._registrations.changed()
-            if self.promotion.rebuild_after <= TIMEOUT_MAX:  # else only when asked to
+            if self.promotion.rebuild_after <= TIMEOUT_MAX:  # else only when the user calls it
                 timer = Timer(self.promotion.rebuild_after, self._rebuild_when_due)
                 timer.daemon = True
                 timer.start()
@@ -147,17 +137,17 @@ class Promoter:
         name = self.names.pop(key)
         del self.weights[key]
         self.policy.demote(key)
-        # where a predicate of the user's is written with it, it stays, as one of the user's own
+        # if a predicate of the user depends on it, it stays as a registered one
         with suppress(UnknownNameError):
             self._registrations.drop(core, name)
 
     def _rebuild_when_due(self) -> None:
-        """Rebuild as soon as no slide is on its way; a busy writer does it behind its own."""
+        """Rebuild now, or after the slide that is running."""
         self._overdue = True
         self._rebuild_engine()
 
     def rebuild(self, core: Core) -> list[str]:
-        """Count every provisional predicate exactly; their names."""
+        """Count every provisional predicate exactly; return their names."""
         self._overdue = False
         provisional = list(core.provisional.values())
         for one in provisional:
@@ -167,7 +157,7 @@ class Promoter:
         return [one.name for one in provisional]
 
     def forget(self, name: str) -> None:
-        """A user dropped it."""
+        """Forget a predicate that the user has dropped."""
         for key in [k for k, n in self.names.items() if n == name]:
             del self.names[key], self.weights[key]
             self.policy.demote(key)
@@ -180,7 +170,7 @@ class Promoter:
                 return name
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON holds it; nothing is provisional in a checkpoint."""
+        """Return the state as JSON; nothing is provisional in a checkpoint."""
         return {
             "names": self.names,
             "weights": self.weights,
@@ -189,18 +179,18 @@ class Promoter:
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        """Go on from such facts."""
+        """Restore the state from ``facts``."""
         self.names, self.weights = dict(facts["names"]), dict(facts["weights"])
         self._serial = facts["serial"]
         self.policy.restore(facts["policy"])
 
 
 class Provisional:
-    """One predicate's sums over every measure, and bounds on what the estimate missed.
+    """The sums of one predicate over every measure, and bounds on the error of the estimate.
 
     sums       int64[1, words] for each measure
     missed     float64[2, degree + 1] for each measure: bounds on the error of Σ_P (y - centre)**d
-               that hold all together, then standard errors; in units of 2**(exponent · d)
+               that hold jointly, then standard errors; in units of 2**(exponent · d)
     looked_at  rows drawn
     """
 
@@ -222,16 +212,16 @@ class Provisional:
             self.looked_at = max(self.looked_at, len(drawing.value))
             member = drawing.plays & holds(condition, drawing.rows)
             self.sums.append(_estimated(summaries, drawing, member))
-            centre = float(window_alone(summaries).mean[0]) if summaries.scale.digits else 0.0
+            centre = float(summaries.window_alone().mean[0]) if summaries.scale.digits else 0.0
             self.centres.append(centre)
             self.missed.append(_missed(summaries, drawing, member, centre))
 
     def fits(self, core: Core) -> bool:
-        """Whether the sums are still in the units of the core's own."""
+        """Return whether the sums have the scales of the core."""
         return self.scales == [s.scale for s in core.measures]
 
     def add(self, core: Core, table: Table, signed: TaggedRows, sign: int) -> None:
-        """Rows come (1) or go (-1): counted exactly."""
+        """Add rows (sign 1) or remove them (sign -1), exactly."""
         held = holds(self.condition, table)
         everyone = np.zeros(table.rows, np.uint32)
         for m, summaries in enumerate(core.measures):
@@ -241,9 +231,9 @@ class Provisional:
             add_rows(self.sums[m], delta, summaries.scale.layout)
 
     def attribution(self, core: Core, game: Game, measure: int) -> Attribution:
-        """An answer that says it is provisional, and how far off it may be."""
+        """Return an answer that is marked as provisional, with its error bound."""
         summaries = core.measures[measure]
-        found = answer(summaries, self.sums[measure], 0, game)
+        found = summaries.answer(self.sums[measure], 0, game)
         error, standard_error = self._errors(summaries, game, measure)
         return Attribution(
             *found, "provisional", error, core.rows, _WHY, confidence=_CONFIDENCE,
@@ -251,11 +241,11 @@ class Provisional:
         )  # fmt: skip
 
     def _errors(self, summaries: Summaries, game: Game, measure: int) -> tuple[float, float]:
-        """The errors of the sums, carried through the closed form of the window as it is now.
+        """Return the error and the standard error of an answer, from those of the sums.
 
-        The standard error is the largest it can be: as if those of the sums went together.
+        The standard error is an upper bound: it assumes fully correlated sums.
         """
-        window = moments_of(window_alone(summaries))
+        window = moments_of(summaries.window_alone())
         players = float(window.players[0])
         if not players:
             return 0.0, 0.0
@@ -267,11 +257,11 @@ class Provisional:
         around = Polynomial(terms)(Polynomial([apart, 1.0]))
         weights = np.abs(np.atleast_1d(around.coef))
         error, standard = self.missed[measure][:, : len(weights)] @ weights
-        return in_units(float(error), summaries, game), in_units(float(standard), summaries, game)
+        return summaries.in_units(float(error), game), summaries.in_units(float(standard), game)
 
 
 def _estimated(summaries: Summaries, drawing: Drawing, member: Bools) -> Words:
-    """Rows taken whole as they are, rows drawn for as many times as each stands for.
+    """Return the estimated summary: sampled rows are weighted, rows taken whole count once.
 
     Sums about the window's mean are rounded to whole numbers, once.
     """
@@ -295,20 +285,18 @@ def _estimated(summaries: Summaries, drawing: Drawing, member: Bools) -> Words:
 def _missed(
     summaries: Summaries, drawing: Drawing, member: Bools, centre: float
 ) -> npt.NDArray[np.float64]:
-    """Bounds on the error of the count and of each power sum, that hold all together, and each
-    one's standard error.
-    """
+    """Return joint error bounds of the count and of each power sum, and their standard errors."""
     powers = summaries.scale.degree + 1 if summaries.scale.digits else 1
     confidence = 1.0 - (1.0 - _CONFIDENCE) / powers
     exponent = -summaries.scale.exponent
     value = np.ldexp(drawing.value, exponent) - centre
-    reach = np.ldexp([drawing.low, drawing.high], exponent) - centre
-    unit = Moments.of(1.0, 0.0, 0.0, [1.0, 0.0])  # Σ y itself: no mean is taken off
+    limits = np.ldexp([drawing.low, drawing.high], exponent) - centre
+    unit = Moments.of(1.0, 0.0, 0.0, [1.0, 0.0])  # Σ y itself: no mean is subtracted
     bounds = np.zeros((2, powers))
     for power in range(powers):
         raised = np.where(drawing.plays, value**power, 0.0)
-        ends = sorted(reach**power)
-        if power and power % 2 == 0 and reach[0] < 0 < reach[1]:
+        ends = sorted(limits**power)
+        if power and power % 2 == 0 and limits[0] < 0 < limits[1]:
             ends[0] = 0.0
         whole = drawing.whole
         found = estimate(
@@ -319,45 +307,45 @@ def _missed(
         )  # fmt: skip
         bounds[:, power] = found.error[0], found.standard_error[0]
     if bounds[0].any():
-        bounds[0, 0] += 0.5  # rows are counted whole
+        bounds[0, 0] += 0.5  # the count was rounded to a whole number
     return bounds
 
 
 def _mean_of(summary: Words, scale: Scale) -> int:
-    """The mean in grid units, rounded down; 0 where there is none."""
-    count, sums = decode(summary, scale)
+    """Return the mean in grid units, rounded down; 0 without rows."""
+    count, sums = scale.decode(summary)
     return sums[0] // count if count and sums else 0
 
 
 def _power_sums(summary: Words, scale: Scale, centre: int) -> list[int]:
-    """Σ (q - centre)**d for d = 0 … degree, in grid units."""
-    count, sums = decode(summary, scale)
+    """Return Σ (q - centre)**d for d = 0 … degree, in grid units."""
+    count, sums = scale.decode(summary)
     own = _centre(scale)
     about_own = [*_moved([count, *sums[:2]], own), *sums[2:]]
     return _moved(about_own, centre - own)
 
 
 def _summary_of(sums: Sequence[int], scale: Scale, centre: int) -> Words:
-    """The summary whose ``_power_sums`` about the centre these are.
+    """Return the summary whose ``_power_sums`` about ``centre`` these are.
 
-    A summary holds Σ q and Σ q² about 0 and the higher powers about the scale's centre. Sums that
-    are multiplied by a fraction and rounded must be taken about the mean first: half a row too many
-    at y = 10**9 is little as a count, but 5·10**8 as a sum.
+    A summary has Σ q and Σ q² about 0 and higher powers about the scale's centre. Sums that are
+    multiplied by a fraction and rounded must first be taken about the mean: half a row too many
+    at y = 10**9 is a small error of the count, but 5·10**8 in the sum.
     """
     own = _centre(scale)
     about_own = _moved(sums, own - centre)
-    return encode(sums[0], [*_moved(about_own[:3], -own)[1:], *about_own[3:]], scale)
+    return scale.encode(sums[0], [*_moved(about_own[:3], -own)[1:], *about_own[3:]])
 
 
 def _moved(sums: Sequence[int], by: int) -> list[int]:
-    """Σ (x - by)**d from Σ x**d."""
+    """Return Σ (x - by)**d from Σ x**d."""
     return [
         sum(comb(d, i) * (-by) ** (d - i) * sums[i] for i in range(d + 1)) for d in range(len(sums))
     ]
 
 
 def _centre(scale: Scale) -> int:
-    """The scale's centre in grid units."""
+    """Return the scale's centre in grid units."""
     whole = 0
     for digit in scale.centre:
         whole = (whole << DIGIT_BITS) + digit

@@ -1,6 +1,6 @@
-"""Questions put to a running engine: planned once, answered from what is kept.
+"""Questions to a live engine: each is planned once, and answered from the cheapest state.
 
-registered       the predicate's own sums
+registered       the sums of the predicate
 combination      the sums of the atoms on which a combination of registered names holds
 provisional      sums that began with an estimate
 anything else    the rows: found by the index or by a scan, both exact, or drawn for an estimate
@@ -11,19 +11,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ids.engine.core import Core
-from ids.engine.sample_answers import draw_from, estimate_drawn
 from ids.engine.settings import Settings
-from ids.errors import ScriptError, StateError, UnknownNameError, in_script
-from ids.games import GAMES, Game, find
+from ids.errors import DataError, ScriptError, StateError, UnknownNameError, in_script
+from ids.games import GAMES, Drawn, Estimates, Game, Parts, Whole, estimate, find
 from ids.kernels import LANES, tally_places
 from ids.language import parse_aggregate, parse_predicate
-from ids.model import Approximate, Attribution, Expression, Name, Sampling, columns_of, render
+from ids.model import (
+    And,
+    Approximate,
+    Attribution,
+    CountWindow,
+    Expression,
+    IsTrue,
+    Name,
+    Not,
+    Or,
+    Sampling,
+    Table,
+    columns_of,
+    render,
+)
 from ids.plan import (
     Offer,
     Path,
@@ -38,23 +51,24 @@ from ids.plan import (
     sample_offer,
     scan_offer,
 )
-from ids.predicates import bind_measure, bind_predicate, holds, refuse_constant_tests
-from ids.state import Access, Enumerated, Refined, WindowSample, answer, answer_by_atoms
+from ids.predicates import bind_measure, bind_predicate, holds, kleene, refuse_constant_tests
+from ids.state import Access, Drawing, Enumerated, Refined, WindowSample, moments_of
 
 Words = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
-# The aggregate and the predicate as they were written, and the sample asked for.
+# The text of the aggregate and of the predicate, and the sample requested.
 Wording = tuple[str, str, Approximate | None]
 
-_MOST = 4096  # plans, answers or parsed conditions that are remembered
-_FEW = 1 / 64  # of the rows: whoever finds so few need not be compared with a scan
-_ROUNDED = "values lie too far apart for the sums that are kept, so the rows are summed anew"
+_MOST = 4096  # plans, answers or parsed conditions that are cached
+_FEW = 1 / 64  # of the rows: an index that finds fewer is not compared with a scan
+_ROUNDED = "values are too far apart in magnitude for the sums, so the rows are summed"
 
 
 class Questions:
-    """Plans and answers, kept while they hold.
+    """Plans questions and answers them, with a cache.
 
-    A plan holds until the predicates change, an answer until the next slide.
+    A plan is valid until the predicates change, an answer until the next slide.
     """
 
     def __init__(
@@ -64,24 +78,24 @@ class Questions:
         self._values = values
         self._intersections = intersections
         self._settings = settings
-        self._names: dict[str, Expression] | None = None  # of the registered predicates, by key
+        self._names: dict[str, Expression] | None = None  # registered predicates by key
         self._parse = lru_cache(maxsize=_MOST)(parse_predicate)
         self._plans: dict[Wording, Question] = {}
         self._answers: dict[Wording, Attribution] = {}
-        self._slide = 0  # the one that the answers are of
+        self._slide = 0  # of the cached answers
 
     def forget_answers(self) -> None:
-        """Answer anew, as after a slide; plans are kept."""
+        """Clear the cached answers, as a slide does; plans are kept."""
         self._answers.clear()
 
     def refined(self) -> None:
-        """The predicates changed: plans are stale, too; what words mean is not."""
+        """Clear cached plans and answers, because the predicates have changed."""
         self._names = None
         self._plans.clear()
         self._answers.clear()
 
     def attribute(self, core: Core | None, asked: Wording) -> Attribution:
-        """The attribution now: an answer already given since the last slide costs a look-up."""
+        """Return the attribution now, from the cache if it was asked since the last slide."""
         if core is None:
             return self._answer(core, asked)
         if self._slide != core.slides:
@@ -95,7 +109,7 @@ class Questions:
         return known
 
     def plan(self, core: Core | None, asked: Wording) -> Question:
-        """Which state will answer; a plan already made is taken again."""
+        """Return the plan of a question, from the cache if there is one."""
         question = self._plans.get(asked)
         if question is None:
             with in_script(asked[1]):
@@ -105,20 +119,20 @@ class Questions:
         return question
 
     def game(self, core: Core | None, aggregate: str) -> tuple[Game, int]:
-        """An aggregate's game and the number of the measure under it."""
+        """Return the game of an aggregate, and the number of its measure."""
         parsed = parse_aggregate(aggregate, tuple(GAMES))
         game = find(parsed.function)
         if game.degree > self._settings.degree:
             raise StateError(
                 f"{game.name} needs power sums up to {game.degree}, this engine keeps "
-                f"{self._settings.degree}; make it with degree={game.degree}"
+                f"{self._settings.degree}; create it with degree={game.degree}"
             )
         if parsed.argument is None:
             if game.degree == 0:
                 return game, 0
             if len(self._values) != 1:
                 known = ", ".join(f"{game.name}({v})" for v in self._values) or "no measure"
-                raise ScriptError(f"{aggregate} of which measure?", hint=f"known: {known}")
+                raise ScriptError(f"{aggregate} needs a measure", hint=f"known: {known}")
             return game, 1
         measures, argument = list(self._values.values()), parsed.argument
         if core is not None:
@@ -132,15 +146,15 @@ class Questions:
     def _planned(
         self, core: Core | None, aggregate: str, predicate: str, approximate: Approximate | None
     ) -> Question:
-        """Which state will answer; a clear error where none can."""
+        """Return which state answers the question; raise if none does."""
         game, measure = self.game(core, aggregate)
         parsed = self._parse(predicate)
         if core is None:
-            refuse_constant_tests(parsed)  # it is bound when rows tell the columns
+            refuse_constant_tests(parsed)  # binding waits for the columns of the first batch
             mechanism = "marginal" if approximate is None else "sample"
             return Question(game, measure, Path(mechanism, "there are no rows yet"), approximate)
         if approximate is not None:
-            # any condition is put to the rows drawn, a provisional predicate's as well
+            # the sample evaluates any condition, a provisional predicate's too
             known = {name: one.condition for name, one in core.provisional.items()}
             bound = bind_predicate(parsed, core.schema.kinds, {**core.predicates, **known})
             return Question(game, measure, Path("rows", "", None, bound), approximate)
@@ -154,13 +168,13 @@ class Questions:
             path = _provisional_meant(path, core)
         if path.mechanism == "rows" and not core.has_raw and core.sample is None:
             raise StateError(
-                f"nothing that is kept answers {predicate!r}; register it before the stream "
-                "starts, or make the engine with retain=True or with sampling=ids.Sampling()"
+                f"cannot answer {predicate!r} without retained rows; register it before the first "
+                "batch, or create the engine with retain=True or sampling=ids.Sampling()"
             )
         return Question(game, measure, path)
 
     def _enumerated(self, core: Core, parsed: Expression, path: Path) -> Path:
-        """Where the atoms were given up: a named intersection, or a scan of the rows."""
+        """Return the path when the atoms were given up: a kept intersection, or the rows."""
         for text, expression in self._intersections.items():
             kept = text in core.membership.names
             if kept and over_names(expression, core.predicates) == path.condition:
@@ -185,43 +199,43 @@ class Questions:
         summaries = core.measures[measure]
         if path.name is not None:
             row = core.membership.names.index(path.name)
-            found = answer(summaries, summaries.marginals, row, game)
+            found = summaries.answer(summaries.marginals, row, game)
         else:
             merged = summaries.merged(_atoms(core, path.condition)).reshape(1, -1)
-            found = answer(summaries, merged, 0, game)
+            found = summaries.answer(merged, 0, game)
         return Attribution(*found, path.mechanism, 0.0, core.rows, path.reason)
 
     def offers(self, core: Core | None, question: Question) -> list[Offer]:
-        """What the mechanisms offer for a question that no summary answers."""
+        """Return the offers of the mechanisms for a question that no summary answers."""
         rows = None if core is None else self._rows_question(core, question)
         return [] if rows is None else [each.offer for each in rows.mechanisms()]
 
     def _rows_question(self, core: Core, question: Question) -> _RowsQuestion | None:
-        """The question, where some rows must be looked at for it."""
+        """Return the question if rows must be read to answer it, else None."""
         game, measure, path, approximate = question
         if path.mechanism != "rows" or path.condition is None:
             return None
         return _RowsQuestion(core, game, measure, path.condition, approximate, self._settings)
 
     def by_atoms(self, core: Core, aggregate: str, predicate: str) -> Attribution:
-        """The same answer by evaluating every atom and adding up: the cross-check."""
+        """Return the sum of the atoms' own attributions: a cross-check."""
         game, measure = self.game(core, aggregate)
         chosen = _atoms(core, over_names(parse_predicate(predicate), core.predicates))
-        found = answer_by_atoms(core.measures[measure], chosen, game)
+        found = core.measures[measure].answer_by_atoms(chosen, game)
         return Attribution(*found, "compositional", 0.0, core.rows)
 
 
 def _atoms(core: Core, condition: Expression | None) -> Words:
-    """The live atoms on which a condition over registered names holds."""
+    """Return the live atoms on which a condition over registered names holds."""
     if not isinstance(core.membership, Refined) or condition is None:
-        raise StateError("the atoms were given up at their limit")
+        raise StateError("the atoms were given up at atom_limit; raise the limit")
     return core.membership.holding(condition)
 
 
 def _provisional_named(predicate: Expression, core: Core) -> Path | None:
-    """The provisional predicate that a question names, if it does.
+    """Return the path of a question that names a provisional predicate, else None.
 
-    It has no atoms yet, so nothing joint can be asked of it.
+    A provisional predicate has no atoms yet, so it cannot be combined with others.
     """
     provisional = {name.lower(): name for name in core.provisional}
     if isinstance(predicate, Name) and predicate.name.lower() in provisional:
@@ -229,14 +243,13 @@ def _provisional_named(predicate: Expression, core: Core) -> Path | None:
     for name in named_in(predicate):
         if name.name.lower() in provisional:
             raise StateError(
-                f"{name.name} is provisional: it can be asked about alone until its exact rebuild; "
-                "call engine.rebuild() for that now"
+                f"{name.name} is provisional and cannot be combined; call engine.rebuild() first"
             )
     return None
 
 
 def _provisional_meant(path: Path, core: Core) -> Path:
-    """The provisional predicate that a question means which would be put to the rows, if any."""
+    """Return the path of a provisional predicate with the same condition, else ``path``."""
     if path.mechanism == "rows":
         for name, one in core.provisional.items():
             if one.key == path.key:
@@ -245,14 +258,14 @@ def _provisional_meant(path: Path, core: Core) -> Path:
 
 
 class _Mechanism(NamedTuple):
-    """What a mechanism offers, and the answer if it is taken."""
+    """A mechanism's offer, and a function that computes its answer."""
 
     offer: Offer
     answer: Callable[[], Attribution]
 
 
 class _RowsQuestion(NamedTuple):
-    """A question about a condition over columns, which some rows must be looked at for."""
+    """A question about a condition over columns, for which rows must be read."""
 
     core: Core
     game: Game
@@ -262,7 +275,7 @@ class _RowsQuestion(NamedTuple):
     settings: Settings
 
     def answer(self) -> Attribution:
-        """The answer, in the cheapest way there is."""
+        """Return the answer of the cheapest mechanism."""
         access = None if self.approximate is not None else self._access()
         if access is not None and access.candidates < _FEW * self.core.rows:
             return self._by_index(access).answer()
@@ -273,9 +286,9 @@ class _RowsQuestion(NamedTuple):
     def mechanisms(
         self, access: Access | None = None, *, estimate: bool = True
     ) -> list[_Mechanism]:
-        """Every way to the answer, exact ones first; where a sample was asked for, that alone.
+        """Return every mechanism, exact ones first; only the sample if one was requested.
 
-        Without ``estimate`` the kept sample is left out where there is an exact way.
+        With ``estimate=False`` the kept sample is used only if nothing else can answer.
         """
         if self.approximate is not None:
             return [self._by_sample(self.approximate)]
@@ -289,10 +302,11 @@ class _RowsQuestion(NamedTuple):
         return found
 
     def _access(self) -> Access | None:
-        return self.core.index.access(self.condition, self.core.retained)
+        index = self.core.index
+        return None if index is None else index.access(self.condition, self.core.retained)
 
     def _by_index(self, access: Access) -> _Mechanism:
-        """The rows that the index has found."""
+        """Return the mechanism that reads the rows found by the index."""
         offer = index_offer(self.core.rows, access.candidates)
 
         def found() -> Attribution:
@@ -302,10 +316,10 @@ class _RowsQuestion(NamedTuple):
         return _Mechanism(offer, found)
 
     def _by_scan(self) -> _Mechanism:
-        """One look at every row inside, on the columns the condition reads.
+        """Return the mechanism that evaluates the condition on every row.
 
-        Sums are exact, so the window less the rows on which the condition does not hold is the same
-        to the bit: whichever are fewer are summed.
+        Sums are exact, so subtracting the rows on which the condition does not hold from the window
+        gives the same bits: the smaller set is summed.
         """
         offer = scan_offer(self.core.rows)
 
@@ -321,9 +335,9 @@ class _RowsQuestion(NamedTuple):
         return _Mechanism(offer, found)
 
     def _sum_places(self, places: Words, *, without: bool = False) -> Words:
-        """The summary of the rows at the places, or of the window without them; int64[1, words].
+        """Return the summary of the rows at these positions, or of all others; int64[1, words].
 
-        Powers beyond the game's degree are left out.
+        Powers above the game's degree are left out.
         """
         summaries = self.core.measures[self.measure]
         layout, words = summaries.scale.up_to(self.game.degree)
@@ -336,12 +350,12 @@ class _RowsQuestion(NamedTuple):
         return lanes[:1]
 
     def _exact(self, offer: Offer, sums: Words, touched: int) -> Attribution:
-        found = answer(self.core.measures[self.measure], sums, 0, self.game)
+        found = self.core.measures[self.measure].answer(sums, 0, self.game)
         rows = self.core.rows
         return Attribution(*found, offer.mechanism, 0.0, rows, offer.reason, offer.rows, touched)
 
     def _by_sample(self, asked: Approximate) -> _Mechanism:
-        """The rows drawn; drawn on the spot where no sample of that size is kept."""
+        """Return the mechanism that samples; if the kept sample is too small, the retained rows."""
         core, kept = self.core, self.core.sample
         if kept is not None and asked.size > kept.sampling.size:
             kept = None
@@ -374,22 +388,22 @@ class _RowsQuestion(NamedTuple):
 
 
 def _too_large(asked: Approximate, sample: WindowSample | None) -> StateError:
-    fact = f"a sample of {asked.size:,} rows was asked for"
     if sample is None:
         return StateError(
-            f"{fact}, and this engine keeps neither rows nor a sample; make it with "
-            "sampling=ids.Sampling() or with retain=True"
+            f"cannot sample {asked.size:,} rows: this engine has neither a sample nor retained "
+            "rows; create it with sampling=ids.Sampling() or retain=True"
         )
+    kept = sample.sampling.size
     return StateError(
-        f"{fact}, and this engine keeps one of {sample.sampling.size:,}; ask for no more than "
-        "that, or make the engine with a larger one"
+        f"cannot sample {asked.size:,} rows: this engine keeps a sample of {kept:,}; ask for at "
+        f"most {kept:,}, or create it with sampling=ids.Sampling(size={asked.size})"
     )
 
 
 def explain_answer(
     aggregate: str, predicate: str, found: Attribution, offers: Sequence[Offer]
 ) -> str:
-    """Lines for a person to read."""
+    """Return the text of ``Engine.explain``."""
     lines = [
         f"{aggregate} of {predicate}: {found.mechanism}",
         f"  reason: {found.reason}",
@@ -411,3 +425,111 @@ def _offer(offer: Offer) -> str:
     kind = "exact" if offer.exact else "estimate"
     cost = f"{offer.rows:,} rows, about {offer.cost / 1e3:,.0f} µs, {kind}"
     return f"{offer.mechanism}: {cost} ({offer.reason})"
+
+
+def draw_from(core: Core, sampling: Sampling, measure: int) -> Drawing:
+    """Return a sample of the retained rows, for when no kept sample is large enough."""
+    table, schema = core.retained.table(), core.schema
+    once = replace(sampling, strata=(), replacement=False)
+    window = CountWindow(max(1, table.rows))
+    sample = WindowSample(schema.kinds, len(schema.measures), once, window)
+    numbers, strata = sample.number(table)
+    if core.retained.sequence is not None:
+        numbers = core.retained.sequence
+    if table.rows:
+        sample.insert(table, schema.evaluate(table), None, numbers, strata)
+    return sample.drawn(measure)
+
+
+def estimate_drawn(
+    core: Core, game: Game, measure: int, condition: Expression, drawing: Drawing,
+    sampling: Sampling, confidence: float,
+) -> Estimates:  # fmt: skip
+    """Return value, share, lift, error and standard error of one window, each float64[1].
+
+    If every row on which the condition may hold was drawn, the answer is exact, to the bit.
+    """
+    summaries = core.measures[measure]
+    held = holds(condition, drawing.rows) if drawing.rows.rows else np.zeros(0, np.bool_)
+    member = drawing.plays & held
+    possible = _possible_parts(condition, drawing)
+    if _all_drawn(drawing, possible):
+        if measure in core.rounded:
+            exact = core.answer_rounded(measure, game, condition)
+        else:
+            values, everyone = drawing.value[member], np.zeros(int(member.sum()), np.uint32)
+            own = summaries.tally(1, everyone, summaries.cut(values), np.zeros(0, np.bool_), 1)
+            exact = summaries.answer(own, 0, game)
+        return Estimates(*(np.array([each]) for each in (*exact, 0.0, 0.0)))
+    exponent = summaries.scale.exponent
+    value = np.ldexp(drawing.value, -exponent)
+    low, high = np.ldexp([drawing.low, drawing.high], -exponent)
+    whole = drawing.whole
+    drawn = Drawn(drawing.starts, value[whole:], member[whole:], drawing.plays[whole:])
+    found = estimate(
+        game,
+        moments_of(summaries.window_alone()),
+        parts_of(drawing, low, high, possible),
+        _rows_of(possible, drawn),
+        Whole(np.array([0, whole], np.int64), value[:whole], member[:whole], drawing.plays[:whole]),
+        confidence=confidence,
+        bound=sampling.bound,
+        replacement=drawing.replacement,
+        control_variate=sampling.control_variate and drawing.strata is None,
+    )
+    with np.errstate(over="ignore", under="ignore"):
+        return Estimates(*(np.ldexp(each, exponent * game.power) for each in found))
+
+
+def parts_of(
+    drawing: Drawing, low: float, high: float, which: Bools | slice = slice(None)
+) -> Parts:
+    """Return the parts of one window, or some of them, with values from ``low`` to ``high``."""
+    population = drawing.population[which]
+    count = len(population)
+    return Parts(np.zeros(count, np.int64), population, np.full(count, low), np.full(count, high))
+
+
+def _possible_parts(condition: Expression, drawing: Drawing) -> Bools:
+    """Return in which parts the condition may hold: a stratum's own values may exclude it."""
+    if drawing.strata is not None:
+        return _possible(condition, drawing.strata)
+    return np.ones(len(drawing.population), np.bool_)
+
+
+def _all_drawn(drawing: Drawing, possible: Bools) -> bool:
+    """Return whether every row of the possible parts was drawn."""
+    if drawing.complete:
+        return True
+    every = np.diff(drawing.starts) == drawing.population
+    return not drawing.replacement and bool(every[possible].all())
+
+
+def _rows_of(parts: Bools, drawn: Drawn) -> Drawn:
+    """Return only the rows of some parts."""
+    if parts.all():
+        return drawn
+    sizes = np.diff(drawn.starts)
+    rows = np.repeat(parts, sizes)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[parts])])
+    return Drawn(starts, drawn.value[rows], drawn.member[rows])
+
+
+def _possible(condition: Expression, strata: Table, truth: bool = True) -> Bools:
+    """Return in which strata a condition may be TRUE (or FALSE), judged by their own columns."""
+    if strata.columns.keys() >= set(columns_of(condition)):
+        try:
+            found = kleene(condition, strata) == (1 if truth else -1)
+            return np.broadcast_to(found, strata.rows).copy()
+        except DataError:  # an integer overflow, perhaps on rows that the rest excludes
+            pass
+    match condition:
+        case And(operands) | Or(operands):
+            join = np.logical_and if isinstance(condition, And) is truth else np.logical_or
+            each = [_possible(operand, strata, truth) for operand in operands]
+            return cast(Bools, join.reduce(each))
+        case Not(operand):
+            return _possible(operand, strata, not truth)
+        case IsTrue(operand, wanted) if truth:
+            return _possible(operand, strata, wanted)
+    return np.ones(strata.rows, np.bool_)

@@ -1,4 +1,4 @@
-"""What an engine was made with, and the same as facts that a checkpoint can hold."""
+"""The arguments of an engine, checked, and their form in a checkpoint."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Window = CountWindow | TimeWindow | Changelog
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """An engine's construction; see ``ids.Engine`` for what each of them means."""
+    """The arguments of ``ids.Engine``, which documents them; lateness is in microseconds."""
 
     window: Window
     values: tuple[str, ...]
@@ -42,62 +42,70 @@ class Settings:
     promotion: Promotion | None = None
 
     def __post_init__(self) -> None:
-        self._refuse_kinds()
+        self._check_types()
         if isinstance(self.window, TimeWindow) and self.order_by is None:
-            raise ScriptError("a TimeWindow needs order_by, the column with the event time")
+            raise ScriptError("a TimeWindow requires order_by, the column with the event time")
         degree = as_whole(self.degree)
         if degree is None or not 0 <= degree <= MAX_DEGREE:
             raise ScriptError(
-                f"degree {self.degree!r} is not kept", hint=f"choose one from 0 to {MAX_DEGREE}"
+                f"degree {self.degree!r} is out of range", hint=f"choose 0 to {MAX_DEGREE}"
             )
         object.__setattr__(self, "degree", degree)
         object.__setattr__(self, "atom_limit", checked_count("atom_limit", self.atom_limit))
         object.__setattr__(self, "retain", checked_flag("retain", self.retain))
-        self._refuse_what_needs_rows()
+        self._check_requirements()
 
-    def _refuse_kinds(self) -> None:
-        """Arguments of another kind than what they are given for."""
+    def _check_types(self) -> None:
+        """Raise if an argument has the wrong type."""
         if not isinstance(self.window, Window):
-            raise ScriptError(f"a window of {self.window!r}", hint=_window_meant(self.window))
+            raise ScriptError(
+                f"window={self.window!r} is not a window", hint=_suggested_window(self.window)
+            )
         if self.order_by is not None and not isinstance(self.order_by, str):
-            raise ScriptError(f"order_by={self.order_by!r}", hint="give the name of a column")
+            raise ScriptError(
+                f"order_by={self.order_by!r} is not a column name", hint="give the name of a column"
+            )
         if self.sampling is not None and not isinstance(self.sampling, Sampling):
-            raise ScriptError(f"sampling={self.sampling!r}", hint="give ids.Sampling(size=1024)")
+            raise ScriptError(
+                f"sampling={self.sampling!r} is not a Sampling", hint="give ids.Sampling(size=1024)"
+            )
         if self.promotion is not None and not isinstance(self.promotion, Promotion):
-            raise ScriptError(f"promotion={self.promotion!r}", hint="give ids.Promotion()")
+            raise ScriptError(
+                f"promotion={self.promotion!r} is not a Promotion", hint="give ids.Promotion()"
+            )
 
-    def _refuse_what_needs_rows(self) -> None:
-        """What stands beside the summaries, where there is nothing for it to stand on."""
+    def _check_requirements(self) -> None:
+        """Raise if an option lacks the rows or the sample that it requires."""
         if self.index and not self.retain:
-            raise ScriptError("an index needs the rows inside", hint="leave retain=False out")
+            raise ScriptError("an index requires retained rows", hint="leave retain=False out")
         if self.promotion is not None and not self.retain:
-            raise ScriptError("promotion needs the rows inside", hint="leave retain=False out")
+            raise ScriptError("promotion requires retained rows", hint="leave retain=False out")
         if self.sampling is None:
             if self.promotion is not None and self.promotion.bootstrap == "sample":
                 raise ScriptError(
-                    "a bootstrap from the sample needs one", hint="give sampling=ids.Sampling()"
+                    'bootstrap="sample" requires a sample', hint="give sampling=ids.Sampling()"
                 )
             return
         if isinstance(self.window, Changelog):
             raise ScriptError(
-                "a changelog's rows leave in any order, so no sample of them can be kept",
+                "a Changelog cannot be sampled: its rows leave in any order",
                 hint="sample a CountWindow or a TimeWindow",
             )
         if self.sampling.replacement and self.lateness:
             raise ScriptError(
-                "samples with replacement follow the order of arrival", hint="leave lateness out"
+                "a sample with replacement does not support late rows", hint="leave lateness out"
             )
 
     def measures(self) -> dict[str, Expression]:
-        """The measures' expressions, by the text they were given as."""
+        """Return the parsed measures, by their text."""
         return {text: parse_expression(text) for text in self.values}
 
     def combinations(self) -> dict[str, Expression]:
-        """The intersections to keep when the atoms go, by their text."""
+        """Return the parsed intersections, by their text."""
         return {text: parse_predicate(text) for text in self.intersections}
 
     def facts(self) -> dict[str, Any]:
-        """All of it as JSON holds it."""
+        """Return the settings as JSON."""
         match self.window:
             case CountWindow(size, slide):
                 window: list[str | int | None] = ["count", size, slide]
@@ -109,7 +117,7 @@ class Settings:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Settings:
-        """The inverse of ``facts``."""
+        """Return the settings from ``facts``."""
         kind, *rest = facts["window"]
         made = {"count": CountWindow, "time": TimeWindow, "changelog": Changelog}[kind]
         sampling, promotion = facts["sampling"], facts["promotion"]
@@ -122,7 +130,7 @@ class Settings:
         return cls(**{**facts, **texts, **parts})
 
 
-def _window_meant(given: object) -> str:
+def _suggested_window(given: object) -> str:
     rows = as_whole(given)
     if rows is not None and rows > 0:
         return f"give ids.CountWindow({rows})"

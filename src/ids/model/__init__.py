@@ -55,7 +55,16 @@ from ids.model.query import (
     Statement,
     WindowClause,
 )
-from ids.model.scale import DIGIT_BITS, MAX_DEGREE, MAX_DIGITS, MAX_ROWS, Layout, Scale, bits_of
+from ids.model.scale import (
+    DIGIT_BITS,
+    MAX_DEGREE,
+    MAX_DIGITS,
+    MAX_ROWS,
+    Layout,
+    Scale,
+    bits_of,
+    lowest_bit,
+)
 from ids.model.table import (
     DOUBLE_INTEGERS,
     FIRST_INSTANT,
@@ -155,6 +164,7 @@ __all__ = [
     "extremes_of",
     "is_remote",
     "local_path",
+    "lowest_bit",
     "microseconds",
     "microseconds_of",
     "nodes",

@@ -1,25 +1,25 @@
 """Predicates: binding, three-valued evaluation, normal forms, and the refinement into atoms."""
 
-from ids.predicates.atoms import Refinement
-from ids.predicates.binder import (
-    bind,
-    bind_measure,
-    bind_predicate,
-    other_spelling,
-    refuse_constant_tests,
-)
-from ids.predicates.factors import (
+from ids.predicates.atoms import (
     VALUE,
     BooleanFactor,
     ConditionFactor,
     Factor,
     RangeFactor,
+    Refinement,
     Split,
     TextFactor,
     cuts_of,
     null_of,
     representatives,
     split,
+)
+from ids.predicates.binder import (
+    bind,
+    bind_measure,
+    bind_predicate,
+    other_spelling,
+    refuse_constant_tests,
 )
 from ids.predicates.functions import FUNCTIONS
 from ids.predicates.normal_form import predicate_key

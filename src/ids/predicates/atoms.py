@@ -1,39 +1,484 @@
-"""Refinement into atoms: rows on which every predicate has the same truth are one atom.
+"""How rows are divided into atoms: rows on which every predicate has the same truth are one atom.
 
-A row's atom is found by its cell, the combination of the classes it is in, as one small number.
+Predicates are split into *units*, conditions that read one column or one value, and *skeletons*,
+which combine the units by AND, OR and NOT. A *factor* groups the units that read the same thing and
+sorts rows into *classes*: rows of one class agree on every unit. A *cell* is a combination of
+classes, one per factor, as one number. So a row's atom takes one look-up per factor and one for
+the cell, however many predicates there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ids import kernels  # Numba is imported when one of them is called
+from ids import kernels  # importing this does not import Numba: calling a kernel does
 from ids.errors import DataError, StateError
-from ids.model import ColumnData, Expression, Kind, Table
-from ids.predicates.factors import Factor, Numbers, Reading, Split, rows_as_bytes, split
-from ids.predicates.three_valued import has_arithmetic, truth
+from ids.model import (
+    MIRROR,
+    And,
+    Column,
+    ColumnData,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    IsTrue,
+    Kind,
+    Literal,
+    Not,
+    Or,
+    Table,
+    Value,
+    children,
+    columns_of,
+    microseconds_of,
+    nulls,
+)
+from ids.predicates.three_valued import (
+    exact_number,
+    from_kleene,
+    has_arithmetic,
+    kind_of,
+    kleene,
+    objects,
+    spread,
+    truth,
+    vector,
+)
 
-# Up to here a table with an entry for every possible cell is small enough to index directly.
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+
+
+def cuts_of(conditions: Iterable[Expression], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return ascending cuts of type ``dtype``; interval k is [cut k-1, cut k).
+
+    Each constant c gives two cuts, the smallest value at or above c and the smallest above c. So
+    every comparison with c is constant between cuts, exactly, for int64 and float64 alike.
+    """
+    constants = [_number(value) for condition in conditions for value in _constants(condition)]
+    if dtype == np.float64:
+        return np.unique(np.array([x for c in constants for x in _doubles(c)], np.float64))
+    whole = {x for c in constants for x in (math.ceil(c), math.floor(c) + 1)}
+    return np.array(sorted(x for x in whole if _SMALLEST < x <= _LARGEST), np.int64)
+
+
+def representatives(cuts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return one value of each interval: the lowest value of the type, then each cut."""
+    lowest = -np.inf if cuts.dtype == np.float64 else _SMALLEST
+    return np.concatenate([np.array([lowest], cuts.dtype), cuts])
+
+
+def _constants(condition: Expression) -> Iterator[Value]:
+    stack = [condition]
+    while stack:
+        node = stack.pop()
+        match node:
+            case Comparison(_, _, Literal(value)):
+                yield value
+            case In(_, options):
+                yield from (option.value for option in options)
+            case _:
+                stack.extend(children(node))
+
+
+def _number(value: Value) -> int | float:
+    if value is None:
+        return 0  # a comparison with NULL is always NULL, so any cut is right
+    if isinstance(value, datetime):
+        return microseconds_of(value)
+    assert isinstance(value, int | float)
+    return exact_number(value)
+
+
+def _doubles(constant: int | float) -> tuple[float, float]:
+    near = float(constant)
+    after = math.nextafter(near, math.inf)
+    return (near if near >= constant else after, near if near > constant else after)
+
+
+Numbers = npt.NDArray[np.uint64]
+Classes = npt.NDArray[np.int32]
+
+# The column that stands for the value of an expression in units.
+VALUE = Column("value")
+
+_ALL_VALID = np.empty(0, np.bool_)
+# Words whose class is cached; when there are more, the cache is cleared.
+_REMEMBERED_WORDS = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One batch as one factor sees it: what to look up, and where.
+
+    look        codes, or the values of a range
+    valid       which rows are not NULL; empty if all are
+    class_of    the class of each code or interval
+    null_class  the class of NULL
+    cuts        the ends of the intervals; None for codes
+    """
+
+    look: npt.NDArray[Any]
+    valid: npt.NDArray[np.bool_]
+    class_of: Classes
+    null_class: int
+    cuts: npt.NDArray[Any] | None = None
+
+    def add(self, cell: Numbers, rows: slice, stride: int) -> None:
+        """Add the class of each row, times the stride, to its cell. O(rows)."""
+        valid = self.valid[rows] if len(self.valid) else self.valid
+        class_of = self.class_of.view(np.uint32)
+        missing, weight = np.uint64(self.null_class), np.uint64(stride)
+        if self.cuts is None:
+            kernels.add_coded(cell, self.look[rows], valid, class_of, missing, weight)
+        else:
+            kernels.add_ranged(cell, self.look[rows], valid, self.cuts, class_of, missing, weight)
+
+
+class Factor(Protocol):
+    """Units that read the same column or value, and the classes that they distinguish."""
+
+    units: list[Expression]
+
+    @property
+    def classes(self) -> int:
+        """Return how many classes were seen so far."""
+
+    @property
+    def truths(self) -> npt.NDArray[np.int8]:
+        """Return the truth of each unit on each class seen so far, int8[classes, units]."""
+
+    def read(self, table: Table) -> Reading:
+        """Read a batch; this may add classes."""
+
+
+class _Classes:
+    """The classes of a factor: values with equal truths on all units are one class."""
+
+    def __init__(self, units: list[Expression]) -> None:
+        self.units = units
+        self._known: dict[bytes, int] = {}
+        self._rows: list[npt.NDArray[np.int8]] = []
+
+    @property
+    def classes(self) -> int:
+        return len(self._rows)
+
+    @property
+    def truths(self) -> npt.NDArray[np.int8]:
+        return np.array(self._rows, np.int8).reshape(len(self._rows), len(self.units))
+
+    def classify(self, name: str, values: ColumnData) -> Classes:
+        """Return the class of each value of the column ``name``. O(values · units)."""
+        table = Table({name: values}, len(values))
+        said = np.stack([truth(unit, table) for unit in self.units], axis=1)
+        classes = np.empty(len(values), np.int32)
+        for position, row in enumerate(rows_as_bytes(said)):
+            number = self._known.setdefault(row, len(self._rows))
+            if number == len(self._rows):
+                self._rows.append(said[position].copy())
+            classes[position] = number
+        return classes
+
+
+def rows_as_bytes(matrix: npt.NDArray[np.int8]) -> list[bytes]:
+    """Return each row of a matrix as bytes, for use as a key."""
+    rows, width = matrix.shape
+    if width == 0:
+        return [b""] * rows
+    packed: Any = np.ascontiguousarray(matrix).view(np.dtype((np.void, width)))
+    keys: list[bytes] = packed.ravel().tolist()
+    return keys
+
+
+def _valid(mask: npt.NDArray[np.bool_] | None, rows: int) -> npt.NDArray[np.bool_]:
+    return _ALL_VALID if mask is None else np.ascontiguousarray(spread(mask, rows))
+
+
+def null_of(kind: Kind) -> ColumnData:
+    """Return a column of one NULL."""
+    return nulls(kind, 1)
+
+
+class TextFactor(_Classes):
+    """A TEXT column: each word is classified once, and cached across batches."""
+
+    def __init__(self, subject: Expression, units: list[Expression]) -> None:
+        super().__init__(units)
+        assert isinstance(subject, Column)
+        self.name = subject.name
+        self._null_class = int(self.classify(self.name, null_of(Kind.TEXT))[0])
+        self._class_of_word: dict[str, int] = {}
+        self._words: npt.NDArray[np.object_] | None = None
+        self._class_of: Classes = np.empty(0, np.int32)
+        self._complete = False
+
+    def read(self, table: Table) -> Reading:
+        """Read a batch. O(rows), plus O(words) of Python code if the dictionary is a new one."""
+        column = table.columns[self.name]
+        assert column.dictionary is not None
+        if column.dictionary is not self._words:
+            self._words = column.dictionary
+            self._class_of = np.full(len(column.dictionary), -1, np.int32)
+            self._complete = False
+        codes = np.ascontiguousarray(column.values)
+        if not self._complete:
+            self._look_up(column.dictionary, codes)
+        return Reading(
+            codes.view(np.uint32),
+            _valid(column.valid, table.rows),
+            self._class_of,
+            self._null_class,
+        )
+
+    def _look_up(self, dictionary: npt.NDArray[np.object_], codes: npt.NDArray[Any]) -> None:
+        self._complete = len(codes) >= len(dictionary)
+        used = np.arange(len(dictionary)) if self._complete else np.unique(codes)
+        used = used[self._class_of[used] < 0]
+        words = dictionary[used].tolist()
+        if len(self._class_of_word) > _REMEMBERED_WORDS:
+            self._class_of_word.clear()
+        known = self._class_of_word
+        fresh = list(dict.fromkeys(word for word in words if word not in known))
+        if fresh:
+            codes = np.arange(len(fresh), dtype=np.int32)
+            column = ColumnData(Kind.TEXT, codes, None, objects(fresh))
+            known.update(zip(fresh, self.classify(self.name, column).tolist(), strict=True))
+        self._class_of[used] = [known[word] for word in words]
+
+
+class BooleanFactor(_Classes):
+    """A BOOLEAN column: at most three classes."""
+
+    def __init__(self, subject: Expression, units: list[Expression]) -> None:
+        super().__init__(units)
+        assert isinstance(subject, Column)
+        self.name = subject.name
+        both = ColumnData(Kind.BOOLEAN, np.array([False, True]))
+        self._class_of = self.classify(self.name, both)
+        self._null_class = int(self.classify(self.name, null_of(Kind.BOOLEAN))[0])
+
+    def read(self, table: Table) -> Reading:
+        """Read a batch. O(1)."""
+        column = table.columns[self.name]
+        codes = np.ascontiguousarray(column.values).view(np.uint8)
+        return Reading(codes, _valid(column.valid, table.rows), self._class_of, self._null_class)
+
+
+class RangeFactor(_Classes):
+    """A number or timestamp compared with constants: a class is a set of intervals.
+
+    The units read ``VALUE``, which stands for ``subject``.
+    """
+
+    def __init__(self, subject: Expression, units: list[Expression]) -> None:
+        super().__init__(units)
+        self.subject = subject
+        self._intervals: dict[np.dtype[Any], tuple[npt.NDArray[Any], Classes, int]] = {}
+
+    def read(self, table: Table) -> Reading:
+        """Read a batch: evaluates the subject."""
+        value = vector(self.subject, table)
+        assert value.kind is not None
+        dtype = value.values.dtype
+        if dtype not in self._intervals:
+            self._intervals[dtype] = self.divide(value.kind, dtype)
+        cuts, class_of, null_class = self._intervals[dtype]
+        look = np.ascontiguousarray(spread(value.values, table.rows))
+        return Reading(look, _valid(value.valid, table.rows), class_of, null_class, cuts)
+
+    def divide(self, kind: Kind, dtype: np.dtype[Any]) -> tuple[npt.NDArray[Any], Classes, int]:
+        """Return the cuts, the class of each interval between them, and the class of NULL."""
+        cuts = cuts_of(self.units, dtype)
+        class_of = self.classify(VALUE.name, ColumnData(kind, representatives(cuts)))
+        needed = class_of[1:] != class_of[:-1]
+        kept = np.concatenate([class_of[:1], class_of[1:][needed]])
+        null_class = int(self.classify(VALUE.name, null_of(kind))[0])
+        return cuts[needed], kept, null_class
+
+
+class ConditionFactor(_Classes):
+    """Any other condition, evaluated on every row: the classes are FALSE, NULL and TRUE.
+
+    The units read ``VALUE``, which stands for ``subject``.
+    """
+
+    def __init__(self, subject: Expression, units: list[Expression]) -> None:
+        super().__init__(units)
+        self.subject = subject
+        outcomes = from_kleene(np.array([-1, 0, 1], np.int8))
+        data = ColumnData(Kind.BOOLEAN, outcomes.values, outcomes.valid)
+        self.class_of = self.classify(VALUE.name, data)
+
+    def read(self, table: Table) -> Reading:
+        """Read a batch: evaluates the condition."""
+        codes = (kleene(self.subject, table) + np.int8(1)).view(np.uint8)
+        return Reading(spread(codes, table.rows), _ALL_VALID, self.class_of, 0)
+
+
+class Split(NamedTuple):
+    """Predicates, split into factors and skeletons.
+
+    factors    the factors
+    names      the names of the units of each factor
+    skeletons  each predicate as a condition over the units, which are columns by their names
+    """
+
+    factors: list[Factor]
+    names: list[list[str]]
+    skeletons: list[Expression]
+
+
+class _Key(NamedTuple):
+    """The identity of a factor: its type, and the expression that it reads."""
+
+    factor: Callable[[Expression, list[Expression]], Factor]
+    subject: Expression
+
+
+class _Part(NamedTuple):
+    """A condition that one factor decides, as a unit of that factor."""
+
+    key: _Key
+    unit: Expression
+
+
+def split(
+    predicates: Sequence[Expression],
+    schema: Mapping[str, Kind],
+    whole: Callable[[Expression], bool] | None = None,
+) -> Split:
+    """Split predicates: maximal conditions on one column or value become units. O(nodes).
+
+    Units are evaluated on every row. A predicate of several units for which ``whole`` is true stays
+    one unit, so that one part of it can still guard another against errors.
+    """
+    splitter = _Splitter(schema)
+    skeletons = []
+    for predicate in predicates:
+        part: _Part | Expression = _Part(_Key(ConditionFactor, predicate), VALUE)
+        if whole is None or not (_has_several(predicate, schema) and whole(predicate)):
+            part = splitter.parts(predicate)
+        skeletons.append(splitter.enter(part))
+    factors = [key.factor(key.subject, list(units)) for key, units in splitter.units.items()]
+    return Split(factors, [list(units.values()) for units in splitter.units.values()], skeletons)
+
+
+def _has_several(predicate: Expression, schema: Mapping[str, Kind]) -> bool:
+    return not isinstance(_Splitter(schema).parts(predicate), _Part)
+
+
+@dataclass(slots=True)
+class _Splitter:
+    """Collects the distinct units of each factor, and names them."""
+
+    schema: Mapping[str, Kind]
+    units: dict[_Key, dict[Expression, str]] = field(default_factory=dict)
+    names: Iterator[int] = field(default_factory=count)
+
+    def enter(self, part: _Part | Expression) -> Expression:
+        """Return the column that replaces a part in a skeleton; a skeleton is returned as it is."""
+        if not isinstance(part, _Part):
+            return part
+        units = self.units.setdefault(part.key, {})
+        if part.unit not in units:
+            units[part.unit] = str(next(self.names))
+        return Column(units[part.unit])
+
+    def parts(self, node: Expression) -> _Part | Expression:
+        """Return one part if a single factor decides the node, else its skeleton."""
+        match node:
+            case And(operands) | Or(operands):
+                return self._joined(type(node), [self.parts(operand) for operand in operands])
+            case Not(operand):
+                below = self.parts(operand)
+                if isinstance(below, _Part):
+                    return _Part(below.key, Not(below.unit))
+                return Not(below)
+            case IsTrue(operand, truth):
+                below = self.parts(operand)
+                if isinstance(below, _Part):
+                    return _Part(below.key, IsTrue(below.unit, truth))
+                return IsTrue(below, truth)
+        return self._leaf(node)
+
+    def _joined(
+        self, join: type[And] | type[Or], parts: list[_Part | Expression]
+    ) -> _Part | Expression:
+        """Join operands of the same factor: AND and OR are commutative."""
+        by_key: dict[_Key, list[Expression]] = {}
+        skeletons: list[Expression] = []
+        for part in parts:
+            if isinstance(part, _Part):
+                by_key.setdefault(part.key, []).append(part.unit)
+            else:
+                skeletons.append(part)
+        joined = [
+            _Part(key, join(tuple(units)) if len(units) > 1 else units[0])
+            for key, units in by_key.items()
+        ]
+        if len(joined) == 1 and not skeletons:
+            return joined[0]
+        return join((*skeletons, *[self.enter(part) for part in joined]))
+
+    def _leaf(self, leaf: Expression) -> _Part:
+        names = set(columns_of(leaf))
+        if len(names) == 1:
+            subject = Column(next(iter(names)))
+            kind = self.schema[subject.name]
+            if kind in (Kind.TEXT, Kind.BOOLEAN):
+                factor = TextFactor if kind is Kind.TEXT else BooleanFactor
+                return _Part(_Key(factor, subject), leaf)
+        ranged = _ranged(leaf) if names else None
+        if ranged and kind_of(ranged.key.subject, self.schema) in (Kind.NUMBER, Kind.TIME):
+            return ranged
+        return _Part(_Key(ConditionFactor, leaf), VALUE)
+
+
+def _ranged(leaf: Expression) -> _Part | None:
+    """Return the leaf as a condition on ``VALUE`` if it compares one value with constants."""
+    match leaf:
+        case Comparison(op, Literal() as literal, subject) if _finite(literal):
+            return _Part(_Key(RangeFactor, subject), Comparison(MIRROR[op], VALUE, literal))
+        case Comparison(op, subject, Literal() as literal) if _finite(literal):
+            return _Part(_Key(RangeFactor, subject), Comparison(op, VALUE, literal))
+        case In(subject, options) if all(map(_finite, options)):
+            return _Part(_Key(RangeFactor, subject), In(VALUE, options))
+        case IsNull(subject):
+            return _Part(_Key(RangeFactor, subject), IsNull(VALUE))
+    return None
+
+
+def _finite(literal: Literal) -> bool:
+    """Return whether a literal can be a cut: NaN and infinities cannot."""
+    value = literal.value
+    return not isinstance(value, int | float) or math.isfinite(exact_number(value))
+
+
+# Up to this many possible cells, a table with an entry for each is indexed directly.
 _DENSE = 2**20
-# What one 64-bit word of digits may hold.
+# The largest product of radixes in one 64-bit word.
 _WORD = 2**63
-# Cells remembered before they are forgotten and met anew; they cost memory, never correctness.
-_REMEMBERED = 2**22
+# Cells that are cached; clearing the cache costs time, never correctness.
+_REMEMBERED_CELLS = 2**22
 
 
-# Pairs that an interner has room for at first.
+# Initial capacity of an interner.
 _PAIRS = 1024
 
 
 class _Interner:
-    """Distinct pairs of numbers as 0, 1, 2, … in the order they first come, and back.
+    """Numbers distinct pairs 0, 1, 2, … in order of first appearance, and maps them back.
 
-    O(1) expected a row; 24 bytes a distinct pair.
+    O(1) expected per row; 24 bytes per distinct pair.
     """
 
     def __init__(self) -> None:
@@ -43,7 +488,7 @@ class _Interner:
         self._slots = np.full(2 * _PAIRS, -1, np.int32)
 
     def number(self, previous: Numbers, word: Numbers) -> Numbers:
-        """The number of each pair, a new one where the pair is new."""
+        """Return the number of each pair; new pairs get new numbers."""
         numbers: Numbers = np.empty(len(word), np.uint64)
         done = 0
         while True:
@@ -55,12 +500,12 @@ class _Interner:
             self._grow()
 
     def pairs(self, numbers: npt.NDArray[Any]) -> tuple[Numbers, Numbers]:
-        """The pairs behind the numbers."""
+        """Return the pairs with these numbers."""
         return self._previous[numbers], self._word[numbers]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tables."""
+        """Return the bytes of the tables."""
         return self._previous.nbytes + self._word.nbytes + self._slots.nbytes
 
     def _grow(self) -> None:
@@ -72,10 +517,11 @@ class _Interner:
 
 
 class _Cells:
-    """Mixed-radix numbers over the factors' classes; beyond 2**20 of them, those that occur.
+    """Cell numbers: mixed-radix numbers over the factors' classes.
 
-    A factor may gain classes; then its radix at least doubles and the numbers start afresh, so
-    whoever holds them must drop them when ``fit`` says so.
+    Beyond 2**20 possible cells, those that occur are numbered in order of appearance. When a factor
+    has too many classes for its radix, the radix at least doubles and all numbers become invalid,
+    which ``fit`` reports.
     """
 
     def __init__(self, factors: int) -> None:
@@ -84,39 +530,39 @@ class _Cells:
         self._interners: list[_Interner] = []
 
     def fit(self, classes: Sequence[int], live: int) -> bool:
-        """Make room for so many classes of each factor; True when numbers start afresh.
+        """Adapt to these class counts per factor; return True if earlier numbers became invalid.
 
-        ``live`` is how many cells the caller surely needs: far beyond it, old ones are forgotten.
+        ``live`` is how many cells the caller needs: far beyond it, old cells are dropped.
         """
         room = all(have >= need for have, need in zip(self._radix, classes, strict=True))
-        if room and self._words and self.size <= max(_DENSE, _REMEMBERED, 8 * live):
+        if room and self._words and self.size <= max(_DENSE, _REMEMBERED_CELLS, 8 * live):
             return False
         self._radix = [
             have if have >= need else max(need, 2 * have)
             for have, need in zip(self._radix, classes, strict=True)
         ]
         self._words = _packed(self._radix)
-        dense = prod(self._radix) <= _DENSE
+        dense = math.prod(self._radix) <= _DENSE
         self._interners = [] if dense else [_Interner() for _ in self._words]
         return True
 
     @property
     def fixed(self) -> bool:
-        """Whether a row's number depends on nothing but its classes."""
+        """Return whether a row's number depends only on its classes."""
         return not self._interners
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tables; none while numbers are worked out."""
+        """Return the bytes of the tables; 0 while numbers are computed."""
         return sum(interner.nbytes for interner in self._interners)
 
     @property
     def size(self) -> int:
-        """Every number given so far is below it."""
-        return self._interners[-1].count if self._interners else prod(self._radix)
+        """Return a bound: every number so far is below it."""
+        return self._interners[-1].count if self._interners else math.prod(self._radix)
 
     def number(self, readings: Sequence[Reading], rows: slice) -> Numbers:
-        """The cell of each of the rows."""
+        """Return the cell of each of the rows."""
         words = [self._word(word, readings, rows) for word in self._words]
         if not self._interners:
             return words[0]
@@ -134,7 +580,7 @@ class _Cells:
         return cell
 
     def classes(self, cells: Numbers) -> list[npt.NDArray[np.intp]]:
-        """The class of each factor in the given cells: the inverse of ``number``."""
+        """Return the class of each factor in these cells: the inverse of ``number``."""
         found = [np.zeros(len(cells), np.intp) for _ in self._radix]
         words = [cells]
         if self._interners:
@@ -150,7 +596,7 @@ class _Cells:
 
 
 def _packed(radix: Sequence[int]) -> list[list[int]]:
-    """The factors, in order, in as few words as hold their digits; one word even for none."""
+    """Return the factors of each word: as few words as the digits need, at least one."""
     words: list[list[int]] = [[]]
     room = _WORD
     for factor, size in enumerate(radix):
@@ -165,17 +611,16 @@ def _packed(radix: Sequence[int]) -> list[list[int]]:
 Ids = npt.NDArray[np.uint32]
 
 _CAPACITY = 16
-# Rows at a time: their cells stay in the cache, and a first batch meets its cells early.
+# Rows per block: their cells stay in the CPU cache, and the first block finds most cells.
 _ROWS = 2**16
-# From so many blocks on, threads are worth their start.
+# With more blocks than this, threads pay.
 _FEW = 4
 
 
 class Refinement:
-    """Rows on which every predicate has the same truth are one atom.
+    """Assigns rows to atoms: rows on which all K predicates have the same truth are one atom.
 
-    A row's atom follows from one look-up for each column the predicates read and one for the
-    combination, not from K tests. A combination met for the first time costs O(K) once.
+    A row takes one look-up per factor and one for its cell, not K tests. A new cell costs O(K).
 
     >>> from ids.model.expression import Column, Comparison, Literal
     >>> slow = Comparison(">", Column("ms"), Literal(100))
@@ -199,7 +644,7 @@ class Refinement:
         self._first = np.full(_CAPACITY, -1, np.int32)
 
     def assign(self, table: Table) -> Ids:
-        """The atom of each row, as uint32[rows]; meets new atoms on the way."""
+        """Return the atom of each row, uint32[rows]; new atoms are added."""
         factors, readings = self._read(table)
         live = len(self._atom_of_signature)
         if self._cells.fit([factor.classes for factor in factors], live):
@@ -207,60 +652,62 @@ class Refinement:
         atoms = np.empty(table.rows, np.int32)
         blocks = [slice(at, min(at + _ROWS, table.rows)) for at in range(0, table.rows, _ROWS)]
         for rows in blocks[:1]:
-            self._place(readings, rows, atoms[rows])
+            self._assign_block(readings, rows, atoms[rows])
         if len(blocks) > _FEW and self._cells.fixed:
-            # the first block has met most cells; the others look theirs up side by side
+            # the first block has found most cells; the others are looked up in parallel
             missed = kernels.side_by_side(
                 lambda rows: self._find(readings, rows, atoms[rows]), blocks[1:]
             )
             again = [rows for rows, some in zip(blocks[1:], missed, strict=True) if some]
             blocks = [*blocks[:1], *again]
         for rows in blocks[1:]:
-            self._place(readings, rows, atoms[rows])
+            self._assign_block(readings, rows, atoms[rows])
         return atoms.view(np.uint32)
 
     def signature(self, atom: int) -> bytes:
-        """The truths of an atom as a key: one byte a predicate."""
+        """Return the truths of an atom as a key, one byte per predicate."""
         return rows_as_bytes(self.truths[atom : atom + 1])[0]
 
     def holds(self, atoms: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-        """Which predicates hold on the atoms: bool[..., K]; NULL does not hold."""
+        """Return which predicates hold on the atoms, bool[..., K]; NULL does not hold."""
         held: npt.NDArray[np.bool_] = self.truths[atoms] == 1
         return held
 
     def _find(self, readings: list[Reading], rows: slice, atoms: npt.NDArray[np.int32]) -> int:
-        """Look the rows' atoms up; how many stand in a cell not met before."""
+        """Look up the atoms of the rows; return how many rows are in a new cell."""
         cells = self._cells.number(readings, rows)
         self._reserve_cells(self._cells.size)
         unseen: int = kernels.look_up(cells, self._atom_of_cell, atoms)
         return unseen
 
-    def _place(self, readings: list[Reading], rows: slice, atoms: npt.NDArray[np.int32]) -> None:
-        """Look the rows' atoms up, and meet the cells not met before."""
+    def _assign_block(
+        self, readings: list[Reading], rows: slice, atoms: npt.NDArray[np.int32]
+    ) -> None:
+        """Look up the atoms of the rows; add new cells."""
         if self._find(readings, rows, atoms):
-            self._meet(np.unique(self._cells.number(readings, rows)[atoms < 0]))
+            self._add_cells(np.unique(self._cells.number(readings, rows)[atoms < 0]))
             self._find(readings, rows, atoms)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the signatures and of the tables that find an atom."""
+        """Return the bytes of the signatures and of the look-up tables."""
         tables = (self.truths, self._atom_of_cell, self._following, self._first)
         return sum(table.nbytes for table in tables) + self._cells.nbytes
 
     @property
     def met(self) -> int:
-        """How many atom numbers are in use."""
+        """Return how many atom numbers are in use."""
         return len(self._atom_of_signature)
 
     def live(self) -> npt.NDArray[np.int64]:
-        """The atom numbers in use, ascending."""
+        """Return the atom numbers in use, ascending."""
         return np.array(sorted(self._atom_of_signature.values()), dtype=np.int64)
 
     def release(self, atoms: npt.NDArray[np.integer] | Sequence[int]) -> None:
-        """Give the ids back: their signatures, when they come again, get ids afresh. O(ids)."""
+        """Free these atom numbers for reuse; raise if one is not in use. O(ids)."""
         ids = np.unique(np.asarray(atoms, np.int64))
         if len(ids) and not (ids[0] >= 0 and ids[-1] < self.atoms):
-            raise StateError(f"no atom has the ids {ids}; release only what was assigned")
+            raise StateError(f"no atoms have the ids {ids}; release only what was assigned")
         signatures = rows_as_bytes(self.truths[ids])
         for atom, signature in zip(ids.tolist(), signatures, strict=True):
             if self._atom_of_signature.get(signature) != atom:
@@ -273,7 +720,7 @@ class Refinement:
     def preload(
         self, truths: npt.NDArray[np.int8], ids: npt.NDArray[np.integer] | Sequence[int]
     ) -> None:
-        """Make signatures mean the given ids again, as when they were saved; only when new."""
+        """Restore signatures with their atom numbers; only for a new refinement."""
         numbers = np.asarray(ids, np.int64)
         if self.atoms:
             raise StateError("atoms are already assigned; preload a new refinement")
@@ -281,7 +728,7 @@ class Refinement:
             raise StateError(f"truths of shape {truths.shape} do not fit the ids and predicates")
         signatures = rows_as_bytes(truths)
         if len(set(signatures)) < len(numbers) or len(np.unique(numbers)) < len(numbers):
-            raise StateError("a signature or an id stands twice among the atoms to preload")
+            raise StateError("a signature or an id occurs twice among the atoms to preload")
         self.atoms = int(numbers.max()) + 1 if len(numbers) else 0
         self._reserve_atoms()
         self.truths[numbers] = truths
@@ -290,12 +737,12 @@ class Refinement:
         self._free = unused[::-1].tolist()
 
     def _read(self, table: Table) -> tuple[list[Factor], list[Reading]]:
-        """What each factor makes of a batch."""
+        """Return the factors, and the reading of a batch by each."""
         factors = self._factors(table).factors
         try:
             return factors, [factor.read(table) for factor in factors]
         except DataError:
-            # of integers that leave 64 bits, maybe on rows that a predicate as a whole leaves out
+            # an integer overflow, perhaps on rows that another part of the predicate excludes
             if self._whole or not any(map(has_arithmetic, self.predicates)):
                 raise
         self._whole, self._split = True, None
@@ -303,15 +750,15 @@ class Refinement:
         return self._read(table)
 
     def _factors(self, table: Table) -> Split:
-        """Split at the first batch, which tells the columns' kinds."""
+        """Return the split, which is made from the columns of the first batch."""
         if self._split is None:
             schema = {name: column.kind for name, column in table.columns.items()}
             self._split = split(self.predicates, schema, has_arithmetic if self._whole else None)
             self._cells = _Cells(len(self._split.factors))
         return self._split
 
-    def _meet(self, cells: Numbers) -> None:
-        """Find or make the atoms of cells seen for the first time. O(cells * K)."""
+    def _add_cells(self, cells: Numbers) -> None:
+        """Find or create the atoms of new cells. O(cells · K)."""
         truths = self._truths_of(cells)
         signatures = rows_as_bytes(truths)
         known = self._atom_of_signature
@@ -326,14 +773,14 @@ class Refinement:
         kernels.link(cells, atoms, self._atom_of_cell, self._following, self._first)
 
     def _truths_of(self, cells: Numbers) -> npt.NDArray[np.int8]:
-        """What every predicate is in the given cells, from what its units are there."""
+        """Return the truth of every predicate in these cells, from the truths of its units."""
         assert self._split is not None
         columns: dict[str, ColumnData] = {}
         classes = self._cells.classes(cells)
         for factor, names, met in zip(self._split.factors, self._split.names, classes, strict=True):
-            said = factor.truths[met]
+            truths_there = factor.truths[met]
             for position, name in enumerate(names):
-                unit = said[:, position]
+                unit = truths_there[:, position]
                 columns[name] = ColumnData(Kind.BOOLEAN, unit == 1, unit >= 0)
         table = Table(columns, len(cells))
         truths = np.empty((len(cells), len(self.predicates)), np.int8)
@@ -364,7 +811,7 @@ class Refinement:
             self._following = _extended(self._following, capacity, -1)
 
     def _forget_cells(self) -> None:
-        """Cells are numbered afresh; atoms stay, and are found again by their signatures."""
+        """Forget the cells; atoms stay, and are found again by their signatures."""
         self._atom_of_cell = np.full(0, -1, np.int32)
         self._following = np.full(0, -1, np.int32)
         self._first.fill(-1)

@@ -30,7 +30,6 @@ from ids.query.replay import (
     answer_wide_range,
 )
 from ids.source import ARROW_TYPES
-from ids.state import fit_column
 
 EMIT_TIME = ARROW_TYPES["TIMESTAMP"]
 
@@ -105,7 +104,7 @@ def scale_of(plan: SelectPlan, number: int, measure: Measure | None) -> Scale | 
     degree = plan.degrees[number]
     if measure is None or degree == 0:
         return Scale(0, 0, 0)
-    return fit_column(measure.values, measure.largest, measure.smallest, degree)
+    return Scale.fit_column(measure.values, measure.largest, measure.smallest, degree)
 
 
 def last_of_each_key(emits: EmitPlan) -> Emits:

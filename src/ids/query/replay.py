@@ -41,7 +41,7 @@ from ids.kernels import (
 from ids.model import Scale
 from ids.plan import PlannedItem
 from ids.query.emits import CountEmits, EmitPlan, chosen
-from ids.state import empty_emits, fit_most, moments_of
+from ids.state import empty_emits, moments_of
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -271,7 +271,7 @@ def answer_wide_range(job: MeasureJob, degree: int) -> Answers:
     emit is a difference of running sums: those of the rows that came less those that went.
     """
     values, emits = job.rows.values, job.emits
-    scale, far = fit_most(values, degree)
+    scale, far = Scale.fit_most(values, degree)
     far_before = np.concatenate([[0], np.cumsum(far)])
     wide = far_before[emits.arrived] > far_before[emits.expired]
     answers = Answers.allocate(job.items, job.number, len(emits))

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from ids.model import DIGIT_BITS, CountWindow, Kind, Scale, bits_of
+from ids.model import DIGIT_BITS, CountWindow, Kind, Scale, bits_of, lowest_bit
 from ids.plan import SelectPlan
 from ids.predicates import Measure
 from ids.query import (
@@ -54,7 +54,7 @@ from ids.spark.rank import (
 )
 from ids.spark.spark_evaluate import named_output, nameless, output_fields
 from ids.spark.spark_prepare import CONTENT, Faults, Ready, content_of, measure, ready
-from ids.state import fit, lowest_bit, priorities, spans
+from ids.state import priorities
 
 if TYPE_CHECKING:
     pass
@@ -197,9 +197,9 @@ def _fitted(
         # round numbers need fewer digits than they might
         found = _lowest(rows, number)
         lowest = found if known is None else min(found, known)
-    if not spans(exponent, lowest, degree):
+    if not Scale.can_span(exponent, lowest, degree):
         return Fitted(None, lowest)
-    return Fitted(fit(np.zeros(0), largest, degree, lowest=lowest), lowest)
+    return Fitted(Scale.fit(np.zeros(0), largest, degree, lowest=lowest), lowest)
 
 
 def _lowest(rows: DataFrame, number: int) -> int:

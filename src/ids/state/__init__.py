@@ -1,34 +1,17 @@
-"""What survives between slides: summaries, the retained window, checkpoints."""
+"""State that is kept between slides: sums, retained rows, index, sample and checkpoint."""
 
 from ids.state.checkpoint import load, save
 from ids.state.index import Access, Index
-from ids.state.membership import Enumerated, Refined
-from ids.state.rescale import (
-    decode,
-    encode,
-    fit,
-    fit_column,
-    fit_most,
-    grid,
-    lowest_bit,
-    spans,
-    uncut,
-    widen,
-    within,
-)
 from ids.state.retained_rows import Array, Retained, RowBlock
 from ids.state.row_hash import contents, priorities, tie_breaks
 from ids.state.summaries import (
+    Enumerated,
+    Refined,
     Summaries,
     Triple,
-    answer,
-    answer_by_atoms,
+    cut_column,
     empty_emits,
-    in_units,
     moments_of,
-    residual,
-    window_alone,
-    worth,
 )
 from ids.state.window_sample import Drawing, WindowSample
 
@@ -44,28 +27,12 @@ __all__ = [
     "Summaries",
     "Triple",
     "WindowSample",
-    "answer",
-    "answer_by_atoms",
     "contents",
-    "decode",
+    "cut_column",
     "empty_emits",
-    "encode",
-    "fit",
-    "fit_column",
-    "fit_most",
-    "grid",
-    "in_units",
     "load",
-    "lowest_bit",
     "moments_of",
     "priorities",
-    "residual",
     "save",
-    "spans",
     "tie_breaks",
-    "uncut",
-    "widen",
-    "window_alone",
-    "within",
-    "worth",
 ]

@@ -1,4 +1,4 @@
-"""Checkpoints: one file, written whole or not at all, refused when a bit of it is wrong."""
+"""Checkpoints: one file, written atomically and verified by a checksum."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Arrays = Mapping[str, npt.NDArray[np.generic]]
 
 
 def save(path: str | Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write facts (JSON) and arrays; the file appears under its name only when complete."""
+    """Write facts (JSON) and arrays; the file gets its name only when it is complete."""
     target = Path(path)
     buffer = io.BytesIO()
     packed = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
@@ -46,7 +46,7 @@ def save(path: str | Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.generic]]]:
-    """Read a checkpoint back, or refuse it and say why."""
+    """Return the facts and arrays of a checkpoint; raise if it is not intact."""
     source = Path(path)
     try:
         content = source.read_bytes()
@@ -59,7 +59,8 @@ def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.gen
     version = int.from_bytes(content[len(_MAGIC) : len(_MAGIC) + 4], "big")
     if version != VERSION:
         raise CheckpointError(
-            f"checkpoint {source} has version {version}, this IDS reads version {VERSION}"
+            f"checkpoint {source} has version {version}, this IDS reads version {VERSION}; "
+            "read it with the IDS that wrote it"
         )
     length = int.from_bytes(content[len(_MAGIC) + 4 : len(_MAGIC) + 12], "big")
     payload = content[_HEADER:]
@@ -67,7 +68,9 @@ def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.gen
         raise CheckpointError(f"checkpoint {source} is truncated; restore an earlier one")
     header = content[: len(_MAGIC) + 12]
     if hashlib.sha256(header + payload).digest() != content[_HEADER - 32 : _HEADER]:
-        raise CheckpointError(f"checkpoint {source} was altered: its checksum does not fit")
+        raise CheckpointError(
+            f"checkpoint {source} was altered: its checksum differs; restore an earlier one"
+        )
     try:
         with np.load(io.BytesIO(payload), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
@@ -77,7 +80,7 @@ def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.gen
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make the new name itself durable."""
+    """Make the new name durable."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,24 +1,43 @@
-"""The index: finds the rows of a condition by the postings of the columns it reads.
+"""The index: finds the rows of a condition by the values of the columns that it reads.
 
-A condition becomes a tree of slices once (``Index.prepare``), and its rows are found anew after
-each slide. NOT and IS TRUE turn into demands on their operands, so that AND and OR are all there is
-above the slices: OR needs all its operands found by the index; AND needs one, and keeps the rest.
-Each set of rows knows how many rows it will look at before one is. Small sets are lists of places,
-large ones bits: a word of 64 for so many rows of the window.
+*Postings* list the rows of one column in the order of its values, in blocks that never change:
+
+    rows     │   65,536   │   65,536   │ 8,192 │ 8,192 │1,024│1,024│ tail │
+             block 0      block 1      …                               not indexed yet
+
+A block ends at a multiple of its size. It replaces eight smaller ones only once an eighth of its
+rows have arrived after it, so that rows which are a little late never undo a large block.
+
+A condition is prepared once as a tree of *slices*, intervals of values, and its rows are found
+again after each slide. NOT and IS TRUE become demands on their operands, so that the tree has only
+AND and OR above the slices: OR needs an index for all its operands; AND needs it for one, and
+evaluates the others on the rows found. Each set of rows has an upper bound on the rows it reads,
+known in advance. Small sets are lists of positions, large ones bitmaps over the window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ids.errors import UnknownNameError
-from ids.kernels import HIGHEST, LOWEST, emit_bits, mark_places
+from ids.kernels import (
+    COMMON,
+    HIGHEST,
+    LOWEST,
+    build_block,
+    emit_bits,
+    emit_slices,
+    find_slices,
+    keep_within,
+    mark_places,
+    mark_slices,
+)
 from ids.model import (
     And,
     Column,
@@ -44,15 +63,258 @@ from ids.predicates import (
     split,
     truth,
 )
-from ids.state.index_postings import SIZES, Bits, Places, Postings, Slices
-from ids.state.retained_rows import Retained
+from ids.state.retained_rows import Array, Retained
+
+SIZES = (1024, 8192, 65536)
+
+_FIRST, _ROWS, _ENTRY, _LAST = 0, 1, 3, 4
+
+Places = npt.NDArray[np.int64]
+Bits = npt.NDArray[np.uint64]
+
+
+class Slices(NamedTuple):
+    """Ascending intervals of keys, both ends included, and whether NULL belongs to them."""
+
+    low: npt.NDArray[np.int64]
+    high: npt.NDArray[np.int64]
+    nulls: bool
+
+
+class _Live(NamedTuple):
+    """A column of the window, as kernels read it: doubles by their bits, Booleans as bytes.
+
+    first  the number of the oldest row in the window, counted from the first row ever
+    """
+
+    values: npt.NDArray[Any]
+    valid: npt.NDArray[np.bool_]
+    double: bool
+    first: int
+
+    @classmethod
+    def of(cls, values: Array, valid: Array, first: int) -> _Live:
+        """Return the column in one of the three types that kernels read."""
+        double = values.dtype == np.float64
+        if double:
+            values = values.view(np.int64)
+        elif values.dtype == np.bool_:
+            values = values.view(np.uint8)
+        return cls(values, valid.view(np.bool_), double, first)
+
+
+class Found(NamedTuple):
+    """The rows of some slices of one column: a ``RowSet``.
+
+    bounds  where each slice begins and ends in each block
+    rows    how many rows the slices have (expired rows of the first block included)
+    behind  how many rows come after the last block, not indexed yet
+    """
+
+    postings: Postings
+    live: _Live
+    slices: Slices
+    bounds: npt.NDArray[np.int32]
+    rows: int
+    behind: int
+
+    @property
+    def candidates(self) -> int:
+        """Return how many rows are read: those of the slices, and those not indexed yet."""
+        return min(self.rows + self.behind, len(self.live.values))
+
+    def places(self) -> Places:
+        """Return the positions of these rows, ascending. O(rows + unindexed rows)."""
+        post, live, (low, high, nulls) = self.postings, self.live, self.slices
+        out = np.empty(self.rows + self.behind, np.int64)
+        count = emit_slices(
+            post.blocks, post.order, self.bounds, live.values, live.valid, live.double,
+            low, high, nulls, live.first, out,
+        )  # fmt: skip
+        return out[:count]
+
+    def mark(self, bits: Bits) -> None:
+        """Set the bits of these rows."""
+        post, live, (low, high, nulls) = self.postings, self.live, self.slices
+        mark_slices(
+            post.blocks, post.order, self.bounds, live.values, live.valid, live.double,
+            low, high, nulls, live.first, bits,
+        )  # fmt: skip
+
+    def within(self, places: Places) -> Places:
+        """Return those of the positions that are in the set. O(places)."""
+        live, (low, high, nulls) = self.live, self.slices
+        kept = np.empty_like(places)
+        count = keep_within(
+            live.values, live.valid, live.double, low, high, nulls, places, kept
+        )  # fmt: skip
+        return kept[:count]
+
+
+class Postings:
+    """The blocks of one column, as flat arrays for the kernels.
+
+    ``source`` is what keys mean: the scalar type of the values, or the codes of the words. When the
+    retained rows turn whole numbers into doubles, or give words new codes, the blocks are rebuilt.
+
+    Cost: a row is sorted once per block size, a few ns per byte in which keys differ. Two bytes per
+    row, and a directory of at most 12 bytes per 16 rows.
+    """
+
+    def __init__(self, name: str, kind: Kind, sizes: tuple[int, ...] = SIZES) -> None:
+        self.name = name
+        self.sizes = sizes
+        self.source: Any = None
+        self._text = kind is Kind.TEXT
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start without a block."""
+        self.blocks: npt.NDArray[np.int64] = np.zeros((0, 6), np.int64)
+        self.order: npt.NDArray[np.uint16] = np.zeros(0, np.uint16)
+        self.keys: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.starts: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self._order = np.zeros(0, np.uint16)
+        self._origin = 0
+        self._ends: list[int] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Return the allocated bytes."""
+        return sum(a.nbytes for a in (self.blocks, self._order, self.keys, self.starts))
+
+    def _end(self, live: _Live) -> int:
+        return self._ends[-1] if self._ends else live.first
+
+    def idle(self, first: int, last: int) -> bool:
+        """Return whether rows ``first`` to ``last`` need no block to be added or dropped. O(1)."""
+        size = self.sizes[0]
+        if not self._ends:
+            return last < (first // size + 1) * size
+        return first < self._ends[0] and last < self._ends[-1] + size
+
+    def truncate(self, row: int) -> None:
+        """Drop every block that contains this row or a later one."""
+        if self._ends and row < self._ends[-1]:
+            self._take(0, sum(end <= row for end in self._ends))
+
+    def follow(self, retained: Retained) -> _Live:
+        """Update the blocks to the retained rows, and return the column. Amortised O(1) per row."""
+        values, valid = retained.values(self.name)
+        source = retained.codes(self.name) if self._text else values.dtype.type
+        # by identity: both the scalar type and the dictionary of codes are single objects
+        if source is not self.source:
+            self.source = source
+            self._begin()
+        live = _Live.of(values, valid, retained.first)
+        if not self.idle(live.first, live.first + len(values)):
+            self._update(live)
+        return live
+
+    def _update(self, live: _Live) -> None:
+        """Drop expired blocks, and build those that are now full."""
+        last = live.first + len(live.values)
+        gone = next((b for b, end in enumerate(self._ends) if end > live.first), len(self._ends))
+        kept = self._ends[gone:]
+        whole = next((b for b, end in enumerate(kept) if end % self.sizes[-1]), len(kept))
+        wanted = list(self._layout(kept[whole - 1] if whole else live.first, last))
+        both = zip(kept[whole:], wanted, strict=False)
+        same = sum(1 for _ in takewhile(lambda ends: ends[0] == ends[1], both))
+        self._take(gone, gone + whole + same)
+        if same < len(wanted):
+            self._build(live, wanted[same:])
+
+    def find(self, live: _Live, slices: Slices) -> Found:
+        """Return the rows of the slices. O(blocks · slices · log rows)."""
+        low, high, nulls = slices
+        bounds = np.empty((len(self.blocks), len(low) + 1, 2), np.int32)
+        rows = find_slices(
+            self.blocks, self.order, self.keys, self.starts, live.values, live.double,
+            low, high, nulls, live.first, bounds,
+        )  # fmt: skip
+        behind = len(live.values) + live.first - self._end(live)
+        return Found(self, live, slices, bounds, rows, behind)
+
+    def _layout(self, first: int, last: int) -> Iterator[int]:
+        """Yield the ends of the blocks: the largest that fit, with an eighth of each after it."""
+        at, size, smaller = first, len(self.sizes) - 1, (0, *self.sizes)
+        while size >= 0:
+            end = (at // self.sizes[size] + 1) * self.sizes[size]
+            if end + smaller[size] > last:
+                size -= 1
+            else:
+                yield end
+                at = end
+
+    def _take(self, begin: int, end: int) -> None:
+        """Keep only these blocks."""
+        self.blocks, self._ends = self.blocks[begin:end], self._ends[begin:end]
+        self._show()
+
+    def _show(self) -> None:
+        """Set ``order`` for the kernels: from the first block on."""
+        if self._ends:
+            self.order = self._order[int(self.blocks[0, _FIRST]) - self._origin :]
+
+    def _build(self, live: _Live, ends: list[int]) -> None:
+        begin = self._end(live)
+        self._reserve_order(begin, ends[-1])
+        fresh: list[tuple[int, ...]] = []
+        entry = int(self.blocks[-1, _LAST]) if len(self.blocks) else 0
+        for end in ends:
+            self._reserve_entries(entry, (end - begin) // COMMON + 1)
+            known, entries, own = build_block(
+                live.values, live.valid, live.double, begin - live.first, end - begin,
+                self._order, begin - self._origin, self.keys, self.starts, entry,
+            )  # fmt: skip
+            fresh.append((begin, end - begin, known, entry, entry + entries, own))
+            begin, entry = end, entry + entries
+        self.blocks = np.concatenate([self.blocks, np.array(fresh, np.int64)])
+        self._ends += ends
+        self._show()
+        self._compact()
+
+    def _reserve_order(self, begin: int, end: int) -> None:
+        """Allocate space for the order of rows up to ``end``; those before ``begin`` are kept."""
+        origin = int(self.blocks[0, _FIRST]) if len(self.blocks) else begin
+        if end - self._origin > len(self._order) or origin < self._origin:
+            size = _roomy(end - origin, len(self._order))
+            self._order = _moved(self._order, origin - self._origin, begin - origin, size)
+            self._origin = origin
+
+    def _reserve_entries(self, entry: int, count: int) -> None:
+        """Allocate space for at most ``count`` directory entries from ``entry`` on."""
+        if entry + count > len(self.keys):
+            size = entry + count + entry // 4
+            self.keys, self.starts = (_moved(a, 0, entry, size) for a in (self.keys, self.starts))
+
+    def _compact(self) -> None:
+        """Drop expired directory entries, once they are more than half of all."""
+        entry, last = int(self.blocks[0, _ENTRY]), int(self.blocks[-1, _LAST])
+        if entry > last - entry:
+            size = (last - entry) * 5 // 4
+            self.keys = _moved(self.keys, entry, last - entry, size)
+            self.starts = _moved(self.starts, entry, last - entry, size)
+            self.blocks[:, _ENTRY : _LAST + 1] -= entry
+
+
+def _roomy(needed: int, size: int) -> int:
+    """Return a size with a quarter to spare, or the present one if it still fits."""
+    return needed + needed // 4 if needed * 5 // 4 > size or needed * 2 < size else size
+
+
+def _moved(array: npt.NDArray[Any], start: int, count: int, size: int) -> npt.NDArray[Any]:
+    """Return a new array of ``size``, with ``count`` elements from ``start`` at its front."""
+    fresh = np.empty(size, array.dtype)
+    fresh[:count] = array[start : start + count]
+    return fresh
 
 
 class Demand(Enum):
-    """Which truths do: (FALSE, TRUE, NULL), so that a truth of 0, 1 or -1 is its own place.
+    """Which truth values are accepted: (FALSE, TRUE, NULL), indexed by a truth of 0, 1 or -1.
 
-    NOT and IS TRUE turn one demand into another; these four are closed under both, and a demand
-    on AND or OR is the same demand on the operands, all of them or any.
+    NOT and IS TRUE turn one demand into another; these four are closed under both. A demand on AND
+    or OR is the same demand on the operands: on all of them, or on any.
     """
 
     TRUE = (False, True, False)
@@ -61,17 +323,17 @@ class Demand(Enum):
     NOT_FALSE = (False, True, True)
 
     def met(self, truths: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
-        """Where the demand is met."""
+        """Return where the demand is met."""
         met: npt.NDArray[np.bool_] = np.array(self.value, np.bool_)[truths]
         return met
 
     def under_not(self) -> Demand:
-        """What the operand of NOT has to be."""
+        """Return the demand on the operand of NOT."""
         false, true, null = self.value
         return Demand((true, false, null))
 
     def under_is(self, truth: bool) -> Demand:
-        """What the operand of IS TRUE (or IS FALSE) has to be: that, or anything else."""
+        """Return the demand on the operand of IS TRUE (or IS FALSE)."""
         sought = Demand.TRUE if truth else Demand.FALSE
         if self in (Demand.TRUE, Demand.NOT_FALSE):
             return sought
@@ -80,7 +342,7 @@ class Demand(Enum):
 
     @property
     def of_all(self) -> bool:
-        """Whether AND asks it of every operand (and OR of any), not the other way round."""
+        """Return whether AND demands it of all operands (and OR of any), not vice versa."""
         return self in (Demand.TRUE, Demand.NOT_FALSE)
 
 
@@ -88,17 +350,14 @@ Keys = npt.NDArray[np.int64]
 
 
 class _Slicing(Protocol):
-    """A condition on one column, ready to be cut into slices."""
+    """A condition on one column, as slices."""
 
     def slices(self, source: Any) -> Slices:
-        """The keys on which it is as demanded; ``source`` says what keys stand for.
-
-        That is the scalar type of the values, or the codes of the words.
-        """
+        """Return the keys that meet the demand; ``source`` is that of the postings."""
 
 
 def _slicing(condition: Expression, name: str, kind: Kind, demand: Demand) -> _Slicing | None:
-    """The condition (which reads this column alone) by slices; None where keys cannot tell."""
+    """Return a condition on this column alone as slices; None if keys do not decide it."""
     if kind is Kind.TEXT:
         return _Words(condition, name, demand)
     if kind is Kind.BOOLEAN:
@@ -116,14 +375,14 @@ def _judged(condition: Expression, name: str, values: ColumnData, demand: Demand
 
 
 def _intervals(held: npt.NDArray[np.bool_], begins: Keys, nulls: bool) -> Slices:
-    """Runs of intervals that hold; interval k ends where k + 1 begins, the last one never."""
+    """Return the runs of intervals that hold; interval k ends where k + 1 begins."""
     edge = np.diff(held.astype(np.int8), prepend=0, append=0)
     ends = np.append(begins[1:] - 1, HIGHEST)
     return Slices(begins[edge[:-1] == 1], ends[edge[1:] == -1], nulls)
 
 
 class _Ranged:
-    """Numbers and instants: the intervals between constants (``predicates/cuts.py``)."""
+    """Numbers and timestamps: the intervals between constants (``cuts_of``)."""
 
     def __init__(self, unit: Expression, kind: Kind, demand: Demand) -> None:
         self._unit, self._kind, self._demand = unit, kind, demand
@@ -142,7 +401,7 @@ class _Ranged:
 
 
 def _keys(cuts: npt.NDArray[Any]) -> Keys:
-    """Cuts as keys: what ``kernels.blocks.key_of`` makes of them."""
+    """Return cuts as keys, as the kernel ``key_of`` does."""
     if cuts.dtype != np.float64:
         return cuts
     bits = (cuts + 0.0).view(np.int64)
@@ -150,7 +409,7 @@ def _keys(cuts: npt.NDArray[Any]) -> Keys:
 
 
 class _Flag:
-    """A Boolean: two keys and NULL."""
+    """A Boolean column: two keys and NULL."""
 
     def __init__(self, condition: Expression, name: str, demand: Demand) -> None:
         both = ColumnData(Kind.BOOLEAN, np.array([False, True]))
@@ -163,7 +422,7 @@ class _Flag:
 
 
 class _Words:
-    """Text: each word of the dictionary is judged once, and only those named where some are."""
+    """A text column: each word is evaluated once, or only the words that the condition names."""
 
     def __init__(self, condition: Expression, name: str, demand: Demand) -> None:
         self._condition, self._name, self._demand = condition, name, demand
@@ -183,7 +442,7 @@ class _Words:
         return self._slices
 
     def _learn(self, codes: dict[str, int]) -> None:
-        """Judge the words that are new. O(these); O(words named) where only those can hold."""
+        """Evaluate the new words. O(new words), or O(words named) if only those can match."""
         before = len(self._found)
         if self._named is None:
             fresh = list(islice(reversed(codes), len(codes) - self._judged))[::-1]
@@ -207,7 +466,7 @@ class _Words:
 
 
 def _named(condition: Expression) -> frozenset[str] | None:
-    """The only words that can make the condition TRUE, where it names them."""
+    """Return the only words that can make the condition TRUE, if it names them."""
     match condition:
         case Comparison("=", Column(), Literal(str(word))):
             return frozenset([word])
@@ -218,29 +477,29 @@ def _named(condition: Expression) -> frozenset[str] | None:
     return None
 
 
-# A set of more than one row in so many is cheaper united as bits than as sorted places; and two
-# sets of about one size that are larger still meet sooner as bits.
+# Sets with more than one row in _MANY are united as bits, not as sorted positions; sets of similar
+# size with more than one row in _DENSE are intersected as bits.
 _MANY = 64
 _DENSE = 16
 
 
 class RowSet(Protocol):
-    """Rows on which a condition is as demanded; holds until the rows inside change.
+    """Rows on which a condition meets a demand; valid until the window changes.
 
-    candidates  how many rows it looks at: an upper bound of how many it holds
+    candidates  how many rows are read: an upper bound on the size of the set
     """
 
     @property
     def candidates(self) -> int: ...
 
     def places(self) -> Places:
-        """Their places, ascending."""
+        """Return their positions, ascending."""
 
     def mark(self, bits: Bits) -> None:
         """Set their bits."""
 
     def within(self, places: Places) -> Places:
-        """Those of the places that belong to it."""
+        """Return those of the positions that are in the set."""
 
 
 class _Union(NamedTuple):
@@ -269,7 +528,7 @@ class _Union(NamedTuple):
 
 
 class _Rest(NamedTuple):
-    """A condition that no index decides: put to the rows that are left."""
+    """A condition without an index: evaluated on the rows that the others have found."""
 
     retained: Retained
     condition: Expression
@@ -283,7 +542,7 @@ class _Rest(NamedTuple):
 
 
 class _Meet(NamedTuple):
-    """AND: the most selective set drives, the others and the rest are put to what is left.
+    """AND: starts from the most selective set and filters its rows by the others.
 
     sets  by ascending candidates
     """
@@ -337,31 +596,31 @@ def _places_of(bits: Bits) -> Places:
 
 
 class Access(NamedTuple):
-    """What an index has found for a condition; holds until the rows inside change.
+    """What an index has found for a condition; valid until the window changes.
 
-    candidates  how many rows will be looked at, known before one is: those of the driving slices,
-                and those that are not indexed yet
+    candidates  how many rows will be read: those of the most selective slices, and those that are
+                not indexed yet
     """
 
     candidates: int
     found: RowSet | None = None
 
     def places(self, retained: Retained) -> Places:
-        """Where the condition is TRUE: ascending places in ``retained``, 0 the oldest row."""
+        """Return where the condition is TRUE: ascending positions, 0 for the oldest row."""
         if self.found is None or not len(retained):
             return np.zeros(0, np.int64)
         return self.found.places()
 
 
 class _Prepared(Protocol):
-    """A condition taken apart once, to be found again after every slide."""
+    """A condition that was prepared once, and can be found after every slide."""
 
     def find(self, retained: Retained) -> RowSet:
-        """Follow the rows inside, and find the condition in them. No row is looked at."""
+        """Update the postings to the retained rows and find the condition; reads no row."""
 
 
 class _Leaf(NamedTuple):
-    """A condition on one indexed column. Finding it is O(blocks · slices · log rows)."""
+    """A condition on one indexed column; finding it is O(blocks · slices · log rows)."""
 
     column: Postings
     slicing: _Slicing
@@ -372,7 +631,7 @@ class _Leaf(NamedTuple):
 
 
 class _Any(NamedTuple):
-    """OR of conditions that the index finds."""
+    """OR of conditions that all have an index."""
 
     operands: Sequence[_Prepared]
 
@@ -383,7 +642,7 @@ class _Any(NamedTuple):
 
 
 class _All(NamedTuple):
-    """AND of conditions, some of which the index finds."""
+    """AND of conditions, some of which have an index."""
 
     operands: Sequence[_Prepared]
     rest: Sequence[tuple[Expression, Demand]]
@@ -394,21 +653,20 @@ class _All(NamedTuple):
         return _Meet(sorted(sets, key=lambda each: each.candidates), rest, len(retained))
 
 
-# Conditions remembered before they are forgotten and taken apart anew.
+# Prepared conditions in the cache, which is cleared when it is full.
 _MOST = 1024
 
 
 class Index:
-    """Finds the rows of a condition on the columns it was made for, in proportion to their number.
+    """Finds the rows of a condition on the indexed columns, in time proportional to their number.
 
-    Meaning: ``access(condition, retained).places(retained)`` are the rows on which the condition
-    is TRUE, as a scan would find them. Cost: about 10 to 60 ns a row and column to keep, two to
-    three bytes; a question reads a few entries of each of some 30 blocks, then its matches. An
-    index of no columns finds nothing and costs nothing.
+    ``access(condition, retained).places(retained)`` are the rows on which the condition is TRUE, as
+    a scan would find them. Cost per row and column: about 10 to 60 ns and two to three bytes. A
+    question reads a few entries of each of some 30 blocks, then its matches.
 
-    A question brings the index up to date by itself; ``follow`` at every slide spreads that work.
+    A question updates the index; calling ``follow`` after every slide spreads that work.
 
-    sizes  rows of a block of each size, each a multiple of the one before, at most 65,536
+    sizes  the block sizes in rows, each a multiple of the one before, at most 65,536
     """
 
     def __init__(
@@ -425,11 +683,11 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Return the allocated bytes."""
         return sum(postings.nbytes for postings in self._postings.values())
 
     def follow(self, retained: Retained) -> None:
-        """Rows were appended, or dropped at the front. Amortised O(1) a row, O(columns) a call."""
+        """Index new rows and drop expired ones. Amortised O(1) per row, O(columns) per call."""
         self._first = retained.first
         last = retained.first + len(retained)
         for postings in self._postings.values():
@@ -437,15 +695,15 @@ class Index:
                 postings.follow(retained)
 
     def forget_from(self, place: int) -> None:
-        """Rows at this place and behind it moved, or will before the next ``follow``.
+        """Forget the rows from this position on, because they have moved.
 
-        Places count from the oldest row inside, as it was when the index last followed or later.
+        Positions count from the oldest row at the last ``follow`` or later.
         """
         for postings in self._postings.values():
             postings.truncate(self._first + place)
 
     def access(self, condition: Expression, retained: Retained) -> Access | None:
-        """Find a bound condition in the rows inside; None where the index is of no use."""
+        """Find a bound condition in the retained rows; None if the index cannot help."""
         prepared = self.prepare(condition)
         if prepared is None:
             return None
@@ -455,33 +713,30 @@ class Index:
         return Access(found.candidates, found)
 
     def prepare(self, condition: Expression) -> _Prepared | None:
-        """A bound condition, ready to be found after every slide; None: the index is of no use."""
+        """Prepare a bound condition, from the cache if possible; None if the index cannot help."""
         if not self._postings:
             return None
         try:
-            return self._prepared[condition]  # one hash of the whole condition, not two
+            return self._prepared[condition]  # hashes the whole condition once, not twice
         except KeyError:
             if len(self._prepared) >= _MOST:
                 self._prepared.clear()
-            found = self._prepared[condition] = self._take_apart(condition, Demand.TRUE)
+            found = self._prepared[condition] = self._prepare(condition, Demand.TRUE)
             return found
 
-    def _take_apart(self, condition: Expression, demand: Demand) -> _Prepared | None:
-        """The rows on which a condition is as demanded; None: the index cannot find them. O(nodes²)
-
-        AND and OR are the same demand on the operands, all of them or any.
-        """
+    def _prepare(self, condition: Expression, demand: Demand) -> _Prepared | None:
+        """Prepare a condition under a demand; None if the index cannot find it. O(nodes²)."""
         leaf = self._leaf(condition, demand)
         if leaf is not None:
             return leaf
         match condition:
             case Not(operand):
-                return self._take_apart(operand, demand.under_not())
+                return self._prepare(operand, demand.under_not())
             case IsTrue(operand, sought):
-                return self._take_apart(operand, demand.under_is(sought))
+                return self._prepare(operand, demand.under_is(sought))
             case And(operands) | Or(operands):
                 grouped = self._grouped(type(condition), operands)
-                tried = [self._take_apart(operand, demand) for operand in grouped]
+                tried = [self._prepare(operand, demand) for operand in grouped]
                 found = [each for each in tried if each is not None]
                 rest = [(g, demand) for g, each in zip(grouped, tried, strict=True) if each is None]
                 every = demand.of_all == isinstance(condition, And)
@@ -503,7 +758,7 @@ class Index:
     def _grouped(
         self, join: type[And] | type[Or], operands: Sequence[Expression]
     ) -> list[Expression]:
-        """Operands on one column meet: together they are one set of slices."""
+        """Join the operands on the same column: together they are one set of slices."""
         by_column: dict[str, list[Expression]] = {}
         others: list[Expression] = []
         for operand in operands:

@@ -1,12 +1,12 @@
-"""The retained window: every row inside, columnar, in window order.
+"""The retained rows: every row in the window, as columns, in window order.
 
-What expiry needs (tag, digits, players, time) stands beside the raw columns, so that a predicate
-nobody registered can still be evaluated on the rows, and the refinement can be rebuilt exactly.
+Each row has what its expiry needs (tag, digits, players, time). Beside that are the raw columns, so
+that any condition can be evaluated on the rows, and the refinement can be rebuilt exactly.
 
 The columns slide: rows are appended at the tail and dropped at the head, O(1) amortised.
 
     head            tail
-░░░░░│██ live rows ██│······ room
+░░░░░│██ live rows ██│······ free space
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ Array = npt.NDArray[np.generic]
 
 
 class Sliding:
-    """A struct of arrays over the live rows; any first axis, one length for all.
+    """Columns of equal length over the live rows; each is an array whose first axis is the row.
 
-    The live rows move to the front when the tail meets the end; there is a quarter of room to
-    spare, so a row is moved four times in its life at the most.
+    The live rows move to the front when the tail reaches the end. A quarter of the space is spare,
+    so a row moves at most four times.
 
-    ``first`` is the number of the oldest live row, as rows at the head are counted from the
-    beginning: expiry moves it, and nothing else does. ``expected`` is how many rows will be live,
-    where that is known: from half of them on there is room for all, and none is allocated twice.
+    first     the number of the oldest live row, counted from the first row ever; only
+              ``drop_front`` changes it
+    expected  how many rows will be live, if known: once half of them have arrived, space for all is
+              allocated, only once
 
-    A view holds until rows are appended: they may move then, within the same memory.
+    A view is valid until rows are appended, which may move the rows within the same memory.
     """
 
     def __init__(self, expected: int = 0) -> None:
@@ -49,27 +50,27 @@ class Sliding:
         return self._tail - self._head
 
     def __getitem__(self, name: str) -> Array:
-        """A view of one column's live rows."""
+        """Return a view of one column's live rows."""
         return self._arrays[name][self._head : self._tail]
 
     def get(self, name: str) -> Array | None:
-        """The same, where there is such a column."""
+        """Return a view of one column's live rows; None if there is no such column."""
         return self[name] if name in self._arrays else None
 
     def columns(self) -> dict[str, Array]:
-        """A view of every column's live rows."""
+        """Return views of the live rows of every column."""
         return {name: self[name] for name in self._arrays}
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, room to spare included."""
+        """Return the allocated bytes."""
         return sum(array.nbytes for array in self._arrays.values())
 
     def append(self, block: Mapping[str, Array]) -> None:
-        """Add rows at the tail; the first rows of an empty window fix the columns' types."""
+        """Append rows; the first rows of an empty window set the types of the columns."""
         count = len(next(iter(block.values())))
         if not len(self):
-            # types and widths may have changed while nothing was inside
+            # types and widths may have changed while the window was empty
             self.replace({name: values[:0] for name, values in block.items()})
         self._reserve(count)
         for name, values in block.items():
@@ -77,7 +78,7 @@ class Sliding:
         self._tail += count
 
     def merge(self, block: Mapping[str, Array], order: str) -> None:
-        """Add rows where they belong by the column ``order``; equal ones go behind."""
+        """Insert rows in the order of column ``order``, after equal ones."""
         if len(self) and len(block[order]):
             first = np.searchsorted(self[order], block[order].min(), side="right")
             tail = {name: self[name][first:].copy() for name in self._arrays}
@@ -87,18 +88,18 @@ class Sliding:
         self.append({name: values[rank] for name, values in block.items()})
 
     def drop_front(self, count: int) -> None:
-        """Expire the oldest rows."""
+        """Drop the oldest rows."""
         self._head += count
         self.first += count
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> None:
-        """Keep only the marked live rows."""
+        """Keep only the marked rows."""
         self.replace({name: self[name][mask] for name in self._arrays})
 
     def remove(self, places: npt.NDArray[np.int64]) -> None:
-        """Drop the rows at these places; rows from the tail move there, so order is lost.
+        """Drop the rows at these positions, and move rows from the tail there. O(places).
 
-        O(places).
+        The order of the rows is lost.
         """
         last = len(self) - len(places)
         stays = np.ones(len(places), np.bool_)
@@ -109,7 +110,7 @@ class Sliding:
         self._tail -= len(places)
 
     def put(self, name: str, values: Array) -> None:
-        """One column's live rows anew; its type and width may change."""
+        """Replace the live rows of one column; its type and width may change."""
         held = self._arrays.get(name)
         if held is not None and (held.dtype, held.shape[1:]) == (values.dtype, values.shape[1:]):
             held[self._head : self._tail] = values
@@ -117,7 +118,7 @@ class Sliding:
         self.replace({**self.columns(), name: values})
 
     def replace(self, block: Mapping[str, Array]) -> None:
-        """These rows instead of the live ones; columns may come, go or change type."""
+        """Replace the live rows; columns may be added, removed or change type."""
         self._arrays = {name: np.array(values) for name, values in block.items()}
         self._head = 0
         self._tail = len(next(iter(block.values()))) if block else 0
@@ -129,7 +130,7 @@ class Sliding:
         live = len(self)
         needed = live + count
         if needed * 5 // 4 > capacity or needed * 2 < capacity:
-            # a batch that is large beside the window tells nothing of those that will follow
+            # only small batches suggest that the window will fill up to ``expected``
             near = 2 * needed >= self.expected >= 8 * count
             self._reallocate(max(needed, self.expected + count if near else 0))
         else:
@@ -138,7 +139,7 @@ class Sliding:
         self._head, self._tail = 0, live
 
     def _reallocate(self, rows: int) -> None:
-        """Room for so many rows and a quarter more."""
+        """Allocate space for this many rows and a quarter more."""
         live = len(self)
         for name, array in self._arrays.items():
             fresh = np.empty((rows + rows // 4, *array.shape[1:]), array.dtype)
@@ -147,13 +148,13 @@ class Sliding:
 
 
 def _move_to_front(array: Array, head: int, live: int) -> None:
-    """The rows from ``head`` on, in pieces that do not overlap where they go: nothing is copied."""
+    """Move the rows from ``head`` on in pieces that do not overlap, so that no copy is made."""
     for start in range(0, live, head):
         stop = min(start + head, live)
         array[start:stop] = array[head + start : head + stop]
 
 
-# The columns' names, which are those of a checkpoint too.
+# Names of columns, here and in checkpoints.
 _TAG, _TIME, _CONTENT, _SEQUENCE, _STRATUM = "tag", "time", "content", "sequence", "stratum"
 
 _FEW_WORDS = 1024
@@ -165,14 +166,14 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """Rows as the retained window keeps them, made by ``Retained.block``.
+    """Rows in the form in which they are retained, made by ``Retained.block``.
 
-    raw       the raw columns under the names they are kept by, text as codes
+    raw       the raw columns by their internal names, text as codes
     tags      uint32[n] atoms, or uint8[n, t] packed targets
-    digits    int64[n, d] and ``players`` bool[n] of each measure but the first, which counts rows
-    times     int64[n]  event times, where rows have any
-    content   int64[n]  a hash of each row, where an upstream deletes rows by what they hold
-    sequence  int64[n]  arrival numbers and ``stratum`` int32[n], where a sample follows the window
+    digits    int64[n, d] and ``players`` bool[n] of each measure except measure 0
+    times     int64[n]  event times, if any
+    content   int64[n]  a hash of each row, for the deletes of a changelog
+    sequence  int64[n]  arrival numbers and ``stratum`` int32[n], if there is a sample
     """
 
     raw: Mapping[str, Array]
@@ -185,7 +186,7 @@ class RowBlock:
     stratum: npt.NDArray[np.int32] | None = None
 
     def columns(self) -> dict[str, Array]:
-        """All of it by name."""
+        """Return all columns by name."""
         alone: dict[str, Array | None] = {
             _TAG: self.tags,
             _TIME: self.times,
@@ -201,9 +202,9 @@ class RowBlock:
 
 
 class Retained:
-    """Rows in window order; text columns share one growing dictionary each.
+    """The rows in window order; each text column has one dictionary.
 
-    A row's measures are numbered from 1: measure 0 counts rows and has no digits.
+    Measures are numbered from 1: measure 0 counts rows and has no digits.
     """
 
     def __init__(self, kinds: Mapping[str, Kind], expected: int = 0) -> None:
@@ -219,47 +220,47 @@ class Retained:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: arrays, and the text of the dictionaries."""
+        """Return the bytes of the arrays and of the text in the dictionaries."""
         words = sum(len(word.encode()) for words in self._codes.values() for word in words)
         return self._rows.nbytes + words
 
     @property
     def first(self) -> int:
-        """The number of the oldest row inside, counted from the first row ever."""
+        """Return the number of the oldest row, counted from the first row ever."""
         return self._rows.first
 
     @property
     def tags(self) -> Array:
-        """Each row's membership: uint32[n] atoms, or uint8[n, t] packed targets."""
+        """Return the tag of each row: uint32[n] atoms, or uint8[n, t] packed targets."""
         return self._rows[_TAG]
 
     @property
     def times(self) -> Words | None:
-        """Event times, ascending, where rows have any."""
+        """Return the event times, ascending; None without any."""
         times = self._rows.get(_TIME)
         return None if times is None else times.view(np.int64)
 
     @property
     def sequence(self) -> Words | None:
-        """Arrival numbers, where a sample follows the window."""
+        """Return the arrival numbers; None without a sample."""
         numbers = self._rows.get(_SEQUENCE)
         return None if numbers is None else numbers.view(np.int64)
 
     @property
     def stratum(self) -> npt.NDArray[np.int32]:
-        """Strata, where a sample follows the window."""
+        """Return the stratum of each row; there must be a sample."""
         return self._rows[_STRATUM].view(np.int32)
 
     def digits(self, measure: int) -> Words:
-        """int64[n, d]: a measure's digits."""
+        """Return the digits of a measure, int64[n, d]."""
         return self._rows[f"digits {measure}"].view(np.int64)
 
     def players(self, measure: int) -> Bools:
-        """bool[n]: which rows are players of a measure."""
+        """Return which rows are players of a measure, bool[n]."""
         return self._rows[f"players {measure}"].view(np.bool_)
 
     def values(self, name: str) -> tuple[Array, Bools]:
-        """A raw column as it is kept, and which of its rows are not NULL."""
+        """Return a raw column as stored, and which of its rows are not NULL."""
         return self._rows[f"value {name}"], self._rows[f"valid {name}"].view(np.bool_)
 
     def block(
@@ -272,12 +273,12 @@ class Retained:
         *,
         hashed: bool = False,
     ) -> RowBlock:
-        """Rows as they will be kept; refuses what no column can hold. Nothing is kept yet."""
+        """Return rows in the form that ``insert`` takes; raise if they cannot be stored."""
         content = contents(table, list(self.kinds), 0) if hashed else None
         return RowBlock(self._encode(table), tags, digits, players, times, content)
 
     def _encode(self, table: Table) -> dict[str, Array]:
-        """The raw columns under the names they are kept by; new words get codes."""
+        """Return the raw columns by their internal names; new words get codes."""
         raw: dict[str, Array] = {}
         for name, kind in self.kinds.items():
             column = table.columns[name]
@@ -292,7 +293,7 @@ class Retained:
         return raw
 
     def insert(self, block: RowBlock) -> int:
-        """Add rows, by their times where they have any; the place from which rows moved."""
+        """Insert rows, by time if they have one; return the first position that has changed."""
         columns, times, inside = block.columns(), block.times, self.times
         if times is None or inside is None or not len(inside) or not len(times):
             self._rows.append(columns)
@@ -306,7 +307,7 @@ class Retained:
         self._rows.drop_front(count)
 
     def delete(self, places: Places, *, ordered: bool) -> None:
-        """Drop the rows at these places; O(places) where the order need not be kept."""
+        """Drop the rows at these positions; O(places) unless the order must be kept."""
         if ordered:
             keep = np.ones(len(self), np.bool_)
             keep[places] = False
@@ -315,15 +316,15 @@ class Retained:
             self._rows.remove(places)
 
     def retag(self, tags: Array) -> None:
-        """Give every row another tag."""
+        """Replace the tag of every row."""
         self._rows.put(_TAG, tags)
 
     def recut(self, measure: int, digits: Words) -> None:
-        """Give every row other digits of a measure."""
+        """Replace the digits of a measure on every row."""
         self._rows.put(f"digits {measure}", digits)
 
     def _coded(self, name: str, column: ColumnData, *, learn: bool) -> Array:
-        """Text as codes of our own dictionary; a word not in it is added, or reads -1."""
+        """Return text as codes of this dictionary; a new word is added, or becomes -1."""
         codes = self._codes[name]
         words = column.dictionary if column.dictionary is not None else np.zeros(0, object)
         here = column.values if column.valid is None else column.values[column.valid]
@@ -336,7 +337,7 @@ class Retained:
         return found if column.valid is None else np.where(column.valid, found, np.int32(0))
 
     def _alike(self, name: str, column: ColumnData) -> Array:
-        """Whole numbers and doubles in one column: both as doubles, or refused."""
+        """Return numbers in the type of the column; raise if integers and doubles cannot mix."""
         values, valid = column.values, column.valid
         if not len(self):
             return values
@@ -347,21 +348,21 @@ class Retained:
             return np.zeros(len(values), held.dtype)
         if not (_doubles(held, held_valid) and _doubles(values, valid)):
             raise StateError(
-                f"column {name!r} holds fractions as well as whole numbers beyond 2**53, which "
-                "no double holds; give it one type. Nothing changed"
+                f"column {name!r} has both fractions and whole numbers beyond 2**53, which no "
+                "double represents; give it one type. Nothing changed"
             )
         if held.dtype.kind == "i":
             self._rows.put(f"value {name}", held.astype(np.float64))
         return values.astype(np.float64)
 
     def agree(self, table: Table) -> None:
-        """Bring number columns to the type of rows that will come; refuses what has none."""
+        """Convert number columns to a type that also fits these rows; raise if there is none."""
         for name, kind in self.kinds.items():
             if kind is Kind.NUMBER:
                 self._alike(name, table.columns[name])
 
     def forget(self) -> None:
-        """Let go of words that no row inside holds, once they are most of a dictionary."""
+        """Drop words that no row has, once they are most of a dictionary."""
         for name, codes in self._codes.items():
             if len(codes) <= _FEW_WORDS + 2 * len(self):
                 continue
@@ -372,13 +373,13 @@ class Retained:
             self._rows.put(f"value {name}", place.ravel().astype(np.int32))
 
     def table(self, names: Collection[str] | None = None) -> Table:
-        """The raw columns of the rows inside (or those named), as views."""
+        """Return the raw columns, or those named, as views."""
         known = self._rows.columns()
         chosen = [n for n in self.kinds if f"value {n}" in known and (names is None or n in names)]
         return Table({name: self._column(name) for name in chosen}, len(self))
 
     def take(self, places: Places, names: Collection[str]) -> Table:
-        """The raw columns named, of the rows at these places alone. O(places)."""
+        """Return the named raw columns of the rows at these positions. O(places)."""
         return Table({name: self._column(name, places) for name in names}, len(places))
 
     def _column(self, name: str, rows: slice | Places = slice(None)) -> ColumnData:
@@ -390,16 +391,16 @@ class Retained:
         )  # fmt: skip
 
     def codes(self, name: str) -> dict[str, int]:
-        """The codes of a text column's words; another dictionary once codes change their meaning.
+        """Return the codes of a text column's words; read-only.
 
-        To be read: it grows as words come, and each keeps its code.
+        It grows as words arrive. When codes change, a new dict replaces it.
         """
         return self._codes[name]
 
     def _words(self, name: str) -> npt.NDArray[np.object_]:
-        """The words by their codes, made anew only when there are more of them.
+        """Return the words by code, from a cache while no word is added.
 
-        Never empty, so that the code under a NULL is in range.
+        Never empty, so that the code of a NULL is in range.
         """
         codes = self._codes[name]
         if not codes:
@@ -410,7 +411,7 @@ class Retained:
         return words
 
     def locate(self, table: Table) -> Places:
-        """Where rows equal to these stand, each place given once, oldest first; -1: nowhere.
+        """Return the positions of rows equal to these, each used once, oldest first; -1 if none.
 
         NULL equals NULL, NaN equals NaN, -0.0 equals 0.0.
         """
@@ -425,7 +426,7 @@ class Retained:
         return found
 
     def _typed(self, table: Table) -> tuple[Table, Places]:
-        """Rows in the number types of those inside, and which of them these types can hold."""
+        """Return rows in the number types of the columns, and which rows these can represent."""
         columns, held = dict(table.columns), np.ones(table.rows, np.bool_)
         for name, kind in self.kinds.items():
             column = table.columns[name]
@@ -436,7 +437,7 @@ class Retained:
         return Table(columns, table.rows), np.flatnonzero(held)
 
     def _find(self, table: Table, among: Places) -> Places:
-        """``locate``, among some places alone, of rows that are in the types of those inside."""
+        """Do ``locate`` among some positions only, for rows in the types of the columns."""
         if not len(among) or not table.rows:
             return np.full(table.rows, -1, np.int64)
         wanted, inside = [], []
@@ -453,11 +454,11 @@ class Retained:
         return np.where(places < 0, -1, among[places])
 
     def dictionaries(self) -> dict[str, list[str]]:
-        """The text columns' values, in code order."""
+        """Return the words of the text columns, in code order."""
         return {name: [*codes] for name, codes in self._codes.items()}
 
     def arrays(self) -> dict[str, Array]:
-        """What a checkpoint keeps: every column but the hashes, which can be worked out."""
+        """Return the columns for a checkpoint: all but the hashes, which can be recomputed."""
         return {n: array for n, array in self._rows.columns().items() if n != _CONTENT}
 
     def restore(
@@ -467,7 +468,7 @@ class Retained:
         *,
         hashed: bool = False,
     ) -> None:
-        """Take the place of a retained window that was written to a checkpoint."""
+        """Restore the rows from a checkpoint."""
         self._codes = {n: {w: c for c, w in enumerate(words)} for n, words in dictionaries.items()}
         self._spelled.clear()
         self._rows.replace(arrays)
@@ -476,7 +477,7 @@ class Retained:
 
 
 def _doubles(values: Array, valid: Array | None) -> bool:
-    """Whether every value is a double, or a whole number that a double holds."""
+    """Return whether every value is a double, or an integer that a double represents."""
     if values.dtype.kind == "f":
         return True
     here = values if valid is None else values[valid.astype(np.bool_)]
@@ -484,7 +485,7 @@ def _doubles(values: Array, valid: Array | None) -> bool:
 
 
 def _as_type(values: Array, dtype: np.dtype[np.generic]) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """The values in another type, and which of them it holds exactly."""
+    """Return the values in another type, and which of them it represents exactly."""
     if values.dtype == dtype:
         return values, np.ones(len(values), np.bool_)
     with np.errstate(invalid="ignore"):
@@ -493,13 +494,13 @@ def _as_type(values: Array, dtype: np.dtype[np.generic]) -> tuple[Array, npt.NDA
 
 
 def _keys(columns: Sequence[tuple[Array, npt.NDArray[np.bool_]]]) -> npt.NDArray[np.void]:
-    """Each row as one opaque key: equal rows are equal bytes (a NULL's value reads 0)."""
+    """Return each row as one opaque key: equal rows are equal bytes (a NULL becomes 0)."""
     parts = []
     for values, valid in columns:
-        # adding 0 makes one zero of -0.0 and 0.0
+        # adding 0 turns -0.0 into 0.0
         clean = np.where(valid, values, values.dtype.type(0)) + values.dtype.type(0)
         if clean.dtype.kind == "f":
-            clean[np.isnan(clean)] = np.nan  # of one kind
+            clean[np.isnan(clean)] = np.nan  # one bit pattern
         parts.append(np.ascontiguousarray(clean).view(np.uint8).reshape(len(values), -1))
         parts.append(valid.view(np.uint8).reshape(len(values), 1))
     rows = np.ascontiguousarray(np.concatenate(parts, axis=1))
@@ -507,7 +508,7 @@ def _keys(columns: Sequence[tuple[Array, npt.NDArray[np.bool_]]]) -> npt.NDArray
 
 
 def _match(inside: npt.NDArray[np.void], wanted: npt.NDArray[np.void]) -> Places:
-    """The k-th copy of a wanted key takes the k-th place inside that holds it, or -1."""
+    """Return for the k-th copy of a wanted key the k-th position that has it, or -1."""
     order = np.argsort(inside, kind="stable")
     ordered = inside[order]
     rank = np.argsort(wanted, kind="stable")

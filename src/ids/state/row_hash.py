@@ -1,8 +1,8 @@
-"""A row's priority in a sample, from its contents: the same wherever and in whatever parts it runs.
+"""The priority of a row in a sample, from its contents: independent of partitions and batches.
 
-    content   the seed and each column's hash, hashed on
-    ordinal   the row's number among rows of equal contents, 0, 1, 2 …
-    priority  the content and the ordinal, hashed
+    content   hash of the seed and of each column in turn
+    ordinal   number of the row among rows with equal contents, 0, 1, 2 …
+    priority  hash of content and ordinal
 
 Spark computes the same numbers with its ``xxhash64`` (``ids.spark.spark_prepare``).
 """
@@ -21,7 +21,7 @@ Hashes = npt.NDArray[np.int64]
 
 
 def contents(table: Table, columns: Sequence[str], seed: int) -> Hashes:
-    """A hash of each row's columns, in the order they are given."""
+    """Return a hash of each row over these columns, in this order."""
     found = _hashed(np.full(table.rows, seed, np.int64))
     for name in columns:
         hash_words(_column(table.columns[name]), found)
@@ -29,7 +29,7 @@ def contents(table: Table, columns: Sequence[str], seed: int) -> Hashes:
 
 
 def priorities(content: Hashes) -> Hashes:
-    """The priority of each row; rows of equal contents are told apart by their order."""
+    """Return the priority of each row; equal rows differ by their order."""
     numbers = np.empty_like(content)
     ordinals(content, numbers)
     found = _hashed(content)
@@ -38,7 +38,7 @@ def priorities(content: Hashes) -> Hashes:
 
 
 def tie_breaks(priority: Hashes) -> Hashes:
-    """What decides between equal values: independent of the priority, or the sample would lean."""
+    """Return tie breaks between equal values: independent of the priority, to avoid bias."""
     return _hashed(priority)
 
 
@@ -49,16 +49,16 @@ def _hashed(words: Hashes) -> Hashes:
 
 
 def _column(column: ColumnData) -> Hashes:
-    """Each row's value of one column, hashed; numbers of any type as doubles."""
+    """Return the hash of each value of a column; numbers of any type count as doubles."""
     if column.kind is Kind.TEXT:
         words = _texts(column.dictionary)
         found = words[column.values] if len(words) else np.full(len(column), START, np.int64)
     elif column.kind is Kind.NUMBER:
         values = column.values.astype(np.float64) + 0.0  # -0.0 is 0.0
-        values[np.isnan(values)] = np.nan  # of one kind
+        values[np.isnan(values)] = np.nan  # one bit pattern
         found = _hashed(values.view(np.int64))
         if column.values.dtype.kind == "i":
-            _tell_apart(column.values.astype(np.int64, copy=False), found)
+            _distinguish(column.values.astype(np.int64, copy=False), found)
     else:
         found = _hashed(column.values.astype(np.int64))
     if column.valid is not None:
@@ -66,8 +66,8 @@ def _column(column: ColumnData) -> Hashes:
     return found
 
 
-def _tell_apart(values: Hashes, found: Hashes) -> None:
-    """Whole numbers that one double stands for are hashed on."""
+def _distinguish(values: Hashes, found: Hashes) -> None:
+    """Hash integers beyond 2**53 once more: several of them become the same double."""
     far = np.flatnonzero((values > DOUBLE_INTEGERS) | (values < -DOUBLE_INTEGERS))
     if len(far):
         own = found[far]
@@ -76,7 +76,7 @@ def _tell_apart(values: Hashes, found: Hashes) -> None:
 
 
 def _texts(dictionary: npt.NDArray[np.object_] | None) -> Hashes:
-    """Each word of a dictionary, hashed."""
+    """Return the hash of each word of a dictionary."""
     encoded = [word.encode() for word in dictionary] if dictionary is not None else []
     starts = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(word) for word in encoded], out=starts[1:])

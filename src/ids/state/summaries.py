@@ -1,14 +1,21 @@
-"""Summaries: the exact sums of one measure, for the window, each predicate and each atom.
+"""The exact sums of a window: per measure, for the window, each predicate and each atom.
 
-Answers from the state: one attribution now, or every live atom's.
+``Summaries`` holds the sums of one measure and answers questions from them. A membership decides
+which sums a row changes:
+
+Refined     each row changes one atom; the window and the predicates follow from the atoms
+Enumerated  each row changes every target that holds on it; a target is a registered predicate or a
+            named combination of them
+
+An engine starts refined. When there are more atoms than the limit, it becomes enumerated: sums of
+other combinations are given up and cannot be recovered, so these need the retained rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import fsum
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,20 +28,35 @@ from ids.kernels import (
     apply_signed,
     ask,
     centre_block,
+    cut,
     merge_summaries,
+    touched_rows,
 )
-from ids.model import Scale
-from ids.state.rescale import cut_column, decode, rescale
+from ids.model import ColumnData, Expression, Kind, Scale, Table
+from ids.predicates import Refinement, holds
 
 Words = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Tags = npt.NDArray[np.generic]
+Triple = tuple[float, float, float]
+
+_LARGEST_UNIT = 960  # a larger power of two could overflow the sums of 2**26 rows as doubles
+_MOST_CONDITIONS = 4096  # whose atoms are cached
+
+
+def cut_column(values: npt.NDArray[np.float64], scale: Scale) -> Words:
+    """Return the digits of a column under a scale, int64[n, max(1, D)]."""
+    digits = np.zeros((len(values), max(1, scale.digits)), np.int64)
+    if scale.digits:
+        cut(values, 2.0**-scale.exponent, scale.layout, digits)
+    return digits
 
 
 class Summaries:
-    """One measure's state: ``window`` = Σ ``atoms``, ``marginals[k]`` = Σ atoms where k holds.
+    """The sums of one measure: ``window`` = Σ ``atoms``, ``marginals[k]`` = Σ atoms where k holds.
 
     Algebra: adding a delta and adding its negative is the identity, in any order and any split.
-    Cost: a delta of n rows is O(n), plus O(touched atoms · K) to carry it to the marginals.
+    Cost: a delta of n rows is O(n), plus O(touched atoms · K) to update the marginals.
     """
 
     def __init__(self, scale: Scale, predicates: int, atoms: int = 0) -> None:
@@ -46,17 +68,19 @@ class Summaries:
 
     @classmethod
     def restored(cls, scale: Scale, window: Words, marginals: Words, atoms: Words) -> Summaries:
-        """The summaries of a checkpoint."""
+        """Return the summaries of a checkpoint."""
         made = cls(scale, 0)
         made.window, made.marginals, made.atoms = window, marginals, atoms
         return made
 
+    # --- rows are added and removed -----------------------------------------------------------
+
     def cut(self, values: npt.NDArray[np.float64]) -> Words:
-        """A column's digits under this measure's scale."""
+        """Return the digits of a column under this measure's scale."""
         return cut_column(values, self.scale)
 
     def reserve(self, atoms: int) -> None:
-        """Make room for atom numbers below ``atoms``."""
+        """Allocate space for atom numbers below ``atoms``."""
         if atoms > len(self.atoms):
             grown = np.zeros((max(atoms, 2 * len(self.atoms)), self.scale.words), np.int64)
             grown[: len(self.atoms)] = self.atoms
@@ -66,13 +90,13 @@ class Summaries:
         self, atoms: int, tag: npt.NDArray[np.uint32], digits: Words, players: Bools, sign: int,
         into: Words | None = None,
     ) -> Words:  # fmt: skip
-        """Signed rows as a delta: a summary for each atom number below ``atoms``."""
+        """Return signed rows as a delta: one summary per atom number below ``atoms``."""
         delta = np.zeros((atoms, self.scale.words), np.int64) if into is None else into
         apply_signed(delta, tag, digits, players, self.centre, self.scale.layout, sign)
         return delta
 
     def add(self, delta: Words, touched: Words, holds: Bools) -> None:
-        """Take a delta in: rows ``touched`` of it, to atoms, marginals and the window."""
+        """Add the ``touched`` rows of a delta to the atoms, the marginals and the window."""
         self.reserve(len(delta))
         add_delta(
             delta[touched], touched, holds, self.scale.layout, self.atoms, self.marginals,
@@ -80,7 +104,7 @@ class Summaries:
         )  # fmt: skip
 
     def added(self, delta: Words, *, atoms: bool) -> Words:
-        """The sums as a delta would leave them: of each atom, or of the window and predicates."""
+        """Return the sums after a delta: of each atom, or of the window and the predicates."""
         if atoms:
             self.reserve(len(delta))
             after = self.atoms[: len(delta)].copy()
@@ -90,9 +114,9 @@ class Summaries:
         return after
 
     def possible(self, sums: Words, rows: Words) -> bool:
-        """Whether each of these could be the sums of some of so many rows.
+        """Return whether each summary could be the sums of at most ``rows`` rows.
 
-        No players have no sums, and (Σ q)² is at most m · Σ q² (Cauchy and Schwarz).
+        Without players the sums are 0, and (Σ q)² is at most m · Σ q² (Cauchy and Schwarz).
         """
         players = sums[:, 0]
         if (players < 0).any() or (players > rows).any():
@@ -106,8 +130,19 @@ class Summaries:
                 return False
         return True
 
+    def change_scale(self, scale: Scale) -> None:
+        """Convert every sum to a wider scale: exact."""
+        old = self.scale
+        self.window = old.convert(self.window.reshape(1, -1), scale)[0]
+        self.marginals = old.convert(self.marginals, scale)
+        self.atoms = old.convert(self.atoms, scale)
+        self.scale = scale
+        self.centre = _centre(scale)
+
+    # --- predicates are registered and dropped --------------------------------------------------
+
     def regrouped(self, atoms: Words, groups: npt.NDArray[np.uint32], holds: Bools) -> Summaries:
-        """The same sums where ``atoms[i]`` is counted as atom ``groups[i]``."""
+        """Return the same sums with ``atoms[i]`` counted as atom ``groups[i]``."""
         merged = Summaries(self.scale, holds.shape[1])
         delta = np.zeros((len(holds), self.scale.words), np.int64)
         for atom, group in zip(atoms, groups, strict=True):
@@ -117,51 +152,91 @@ class Summaries:
         return merged
 
     def keep_marginals(self, kept: Sequence[int]) -> None:
-        """Of the marginals, these alone."""
+        """Keep only these marginals."""
         self.marginals = self.marginals[kept]
 
     def give_up_atoms(self, targets: Sequence[Words]) -> None:
-        """Keep the window and the sums of these sets of atoms alone."""
+        """Replace the atoms and marginals by one marginal per target, a set of atoms."""
         kept = [self.merged(atoms) for atoms in targets]
         self.marginals = np.array(kept, np.int64).reshape(len(targets), -1)
         self.atoms = np.zeros((0, self.scale.words), np.int64)
 
+    # --- answers ----------------------------------------------------------------------------------
+
     def merged(self, chosen: Words) -> Words:
-        """Merge before evaluating: the summary of several atoms together."""
+        """Return one summary of several atoms together."""
         total = np.zeros(self.scale.words, np.int64)
         merge_summaries(self.atoms, chosen, self.scale.layout, total)
         return total
 
     def exact(self, summary: Words) -> tuple[int, list[int]]:
-        """A summary as plain integers (m, Σ q, Σ q², …): equal state means equal integers."""
-        return decode(summary, self.scale)
+        """Return a summary as integers; see ``Scale.decode``."""
+        return self.scale.decode(summary)
 
-    def change_scale(self, scale: Scale) -> None:
-        """Carry every sum over to a scale with digits added on either side: exact."""
-        old = self.scale
-        self.window = rescale(self.window.reshape(1, -1), old, scale)[0]
-        self.marginals = rescale(self.marginals, old, scale)
-        self.atoms = rescale(self.atoms, old, scale)
-        self.scale = scale
-        self.centre = _centre(scale)
+    def answer(self, items: Words, row: int, game: Game) -> Triple:
+        """Return (value, share, lift) of summary ``items[row]``; infinite if a double overflows."""
+        if not game.affine or abs(self.scale.exponent * game.power) > _LARGEST_UNIT:
+            return self._total(self._attributed(items[row : row + 1], game), game)
+        weights = _weights(game.name, int(self.window[0]), self.scale.exponent)
+        found: Triple = ask(self.window, items, row, self.centre, self.scale.layout, weights)
+        return found
+
+    def answer_by_atoms(self, chosen: Words, game: Game) -> Triple:
+        """Return the sum of the atoms' own attributions: a cross-check of ``answer``."""
+        return self._total(self._attributed(self.atoms[chosen], game), game)
+
+    def worth(self, game: Game) -> float | None:
+        """Return the aggregate itself; None if SQL returns NULL."""
+        if int(self.window[0]) < game.nulls:
+            return None
+        value = game.worth(moments_of(self.window_alone()))
+        return self.in_units(float(value[0]), game)
+
+    def residual(self, live: Words, game: Game) -> float:
+        """Return Σ attribution of the live atoms - v(W): by Efficiency 0, up to rounding."""
+        each = self._attributed(self.atoms[live], game)
+        whole = game.worth(moments_of(self.window_alone()))
+        missed = fsum(each.value[:, 0]) - (float(whole[0]) if self.window[0] else 0.0)
+        return self.in_units(missed, game)
+
+    def in_units(self, value: float, game: Game) -> float:
+        """Return a value in the measure's units; infinite if a double overflows."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(value, self.scale.exponent * game.power))
+
+    def window_alone(self) -> Centred:
+        """Return the window as one emit without items."""
+        return self._emit(self.atoms[:0])
+
+    def _emit(self, rows: Words) -> Centred:
+        """Return the window as one emit, with these summaries as its items."""
+        taken = np.concatenate([self.window.reshape(1, -1), rows])[:, :, None]
+        emits = empty_emits(self.scale, len(rows), 1)
+        centre_block(np.ascontiguousarray(taken), self.centre, self.scale.layout, emits)
+        return emits
+
+    def _attributed(self, rows: Words, game: Game) -> Attributed:
+        """Return the attributions of some summaries, in units of 2**(exponent · power)."""
+        emits = self._emit(rows)
+        members = emits.members.astype(np.float64)
+        return attribute(game, moments_of(emits), members, emits.item_total, emits.deviation)
+
+    def _total(self, each: Attributed, game: Game) -> Triple:
+        value, share, lift = (self.in_units(fsum(part[:, 0]), game) for part in each)
+        return value, share, lift
 
 
 def _centre(scale: Scale) -> Words:
-    """The scale's centre as the kernels take it."""
+    """Return the scale's centre as an array for the kernels."""
     return np.array(scale.centre or (0,), dtype=np.int64)
-
-
-Triple = tuple[float, float, float]
-
-_LARGEST_UNIT = 960  # a power of two that leaves the doubles room for sums of 2**26 rows
 
 
 @lru_cache(maxsize=4096)
 def _weights(name: str, players: int, exponent: int) -> npt.NDArray[np.float64]:
-    """What each moment weighs in the worth of a window of N = ``players``, then the slopes.
+    """Return the weight of each moment in the worth of N = ``players`` players, then the slopes.
 
-    An affine game is linear in (N, Σ y, mean, Σ (y - mean)²): a weight is the worth of a window
-    that has that moment alone. The last is given as a divisor, as the variances have it, so that
+    An affine game is linear in (N, Σ y, mean, Σ (y - mean)²), so a weight is the worth of a window
+    with that moment alone. The last one is a divisor, as in the definition of a variance, so that
     an engine rounds as a query does.
     """
     game = find(name)
@@ -180,79 +255,14 @@ def _weights(name: str, players: int, exponent: int) -> npt.NDArray[np.float64]:
     return np.array([base / max(players, 1), total * unit, mean * unit, divisor, *slopes[:2], own])
 
 
-def answer(summaries: Summaries, items: Words, row: int, game: Game) -> Triple:
-    """(value, share, lift) of one summary; what no double holds comes out infinite."""
-    scale = summaries.scale
-    if not game.affine or abs(scale.exponent * game.power) > _LARGEST_UNIT:
-        return _total(summaries, _attributed(summaries, items[row : row + 1], game), game)
-    weights = _weights(game.name, int(summaries.window[0]), scale.exponent)
-    found: Triple = ask(summaries.window, items, row, summaries.centre, scale.layout, weights)
-    return found
-
-
-def answer_by_atoms(summaries: Summaries, chosen: Words, game: Game) -> Triple:
-    """The cross-check: evaluate each atom by itself and add the results."""
-    return _total(summaries, _attributed(summaries, summaries.atoms[chosen], game), game)
-
-
-def worth(summaries: Summaries, game: Game) -> float | None:
-    """The aggregate itself; None where SQL says NULL."""
-    if int(summaries.window[0]) < game.nulls:
-        return None
-    value = game.worth(moments_of(window_alone(summaries)))
-    return in_units(float(value[0]), summaries, game)
-
-
-def residual(summaries: Summaries, live: npt.NDArray[Any], game: Game) -> float:
-    """Efficiency over the live atoms, Σ attribution - v(W): 0 up to rounding, or a fault."""
-    each = _attributed(summaries, summaries.atoms[live], game)
-    whole = game.worth(moments_of(window_alone(summaries)))
-    players = int(summaries.window[0])
-    missed = fsum(each.value[:, 0]) - (float(whole[0]) if players else 0.0)
-    return in_units(missed, summaries, game)
-
-
-def _attributed(summaries: Summaries, rows: Words, game: Game) -> Attributed:
-    """Attributions of some summaries, in units of 2**(exponent · power)."""
-    emits = _centred(summaries, rows)
-    return attribute(
-        game, moments_of(emits), emits.members.astype(np.float64), emits.item_total, emits.deviation
-    )
-
-
-def _total(summaries: Summaries, each: Attributed, game: Game) -> Triple:
-    value, share, lift = (in_units(fsum(part[:, 0]), summaries, game) for part in each)
-    return value, share, lift
-
-
-def in_units(value: float, summaries: Summaries, game: Game) -> float:
-    """Back in the measure's own units; infinite where no double holds it."""
-    with np.errstate(over="ignore", under="ignore"):
-        return float(np.ldexp(value, summaries.scale.exponent * game.power))
-
-
 def moments_of(emits: Centred) -> Moments:
-    """A block of emits as the games take it."""
+    """Return the moments of a block of emits, as the games take them."""
     players = emits.players.astype(np.float64)
     return Moments(players, emits.total, emits.mean, emits.central, emits.rest)
 
 
-def window_alone(summaries: Summaries) -> Centred:
-    """One emit: the window, and no summary beside it."""
-    return _centred(summaries, summaries.atoms[:0])
-
-
-def _centred(summaries: Summaries, rows: Words) -> Centred:
-    """One emit: the window and the given summaries."""
-    scale = summaries.scale
-    taken = np.concatenate([summaries.window.reshape(1, -1), rows])[:, :, None]
-    emits = empty_emits(scale, len(rows), 1)
-    centre_block(np.ascontiguousarray(taken), summaries.centre, scale.layout, emits)
-    return emits
-
-
 def empty_emits(scale: Scale, items: int, size: int) -> Centred:
-    """Room for a block of emits."""
+    """Return a block of ``size`` emits, all zeros, for a kernel to fill."""
     return Centred(
         np.zeros(size, np.int64),
         np.zeros(size),
@@ -263,3 +273,185 @@ def empty_emits(scale: Scale, items: int, size: int) -> Centred:
         np.zeros((scale.degree, items, size)),
         np.zeros(size),
     )
+
+
+class Refined:
+    """Membership by atom: a row's tag is the number of its atom, uint32.
+
+    predicates  the registered conditions, bound, by name; their order is the signature's
+
+    ``live`` lists the atoms that contain a row, as of the last slide. A new atom is added to it
+    only when its delta is committed, so a reader never sees half a slide.
+    """
+
+    def __init__(self, predicates: Mapping[str, Expression]) -> None:
+        self.names = tuple(predicates)
+        self.refinement = Refinement(list(predicates.values()))
+        self.live: Words = np.zeros(0, np.int64)
+        self._members: dict[Expression, Words] = {}
+
+    @property
+    def width(self) -> int:
+        """Return a bound: the atom numbers in use are below it."""
+        return self.refinement.atoms
+
+    @property
+    def met(self) -> int:
+        """Return how many atoms are in use, committed or not."""
+        return self.refinement.met
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the signatures and of the look-up tables."""
+        return self.refinement.nbytes
+
+    def assign(self, table: Table) -> Tags:
+        """Return the atom of each row."""
+        return self.refinement.assign(table)
+
+    def tally(
+        self, summaries: Summaries, tags: Tags, digits: Words, players: Bools, sign: int,
+        into: Words | None,
+    ) -> Words:  # fmt: skip
+        """Return signed rows of one measure as a delta over the atoms."""
+        return summaries.tally(self.width, tags.view(np.uint32), digits, players, sign, into)
+
+    def holds(self) -> Bools:
+        """Return bool[width, K]: which predicates hold on each atom."""
+        return self.refinement.holds(np.arange(self.width))
+
+    def commit(self, measures: Sequence[Summaries], deltas: Sequence[Words]) -> None:
+        """Add the deltas, and release the atoms that no longer contain a row."""
+        touched = touched_rows(deltas[0])
+        for delta in deltas[1:]:
+            touched = np.union1d(touched, touched_rows(delta))
+        holds = self.refinement.holds(touched)
+        for summaries, delta in zip(measures, deltas, strict=True):
+            summaries.add(delta, touched, holds)
+        self._update_live(measures[0], touched)
+
+    def _update_live(self, rows: Summaries, touched: Words) -> None:
+        """Update ``live``; only touched atoms can have gained their first or lost their last row.
+
+        Atoms that were assigned but never committed are found by checking all atoms.
+        """
+        lives = np.zeros(self.width, np.bool_)
+        lives[self.live] = True
+        before, after = lives[touched], rows.atoms[touched, 0] != 0
+        if len(self.live) + int((after & ~before).sum()) != self.met:
+            self.reclaim(rows)
+        elif not np.array_equal(before, after):
+            self.refinement.release(touched[before & ~after])
+            lives[touched] = after
+            self.live = np.flatnonzero(lives)
+            self._members.clear()
+
+    def reclaim(self, rows: Summaries) -> None:
+        """Release the atoms without a row; ``rows`` is the measure that counts rows."""
+        met = self.refinement.live()
+        rows.reserve(self.width)
+        full = rows.atoms[met, 0] != 0
+        if not full.all():
+            self.refinement.release(met[~full])
+        if not np.array_equal(met[full], self.live):
+            self.live = met[full]
+            self._members.clear()
+
+    def preload(self, truths: npt.NDArray[np.int8], atoms: Words) -> None:
+        """Assign signatures to the given atom numbers, each of which contains a row."""
+        self.refinement.preload(truths, atoms)
+        self.live = np.sort(atoms)
+
+    def without(
+        self, name: str, predicates: Mapping[str, Expression]
+    ) -> tuple[Refined, npt.NDArray[np.uint32]]:
+        """Return the refinement without one predicate, and the new number of each old atom."""
+        gone = self.names.index(name)
+        kept = np.delete(self.refinement.truths[self.live], gone, axis=1)
+        distinct, new = np.unique(kept, axis=0, return_inverse=True)
+        fresh = Refined(predicates)
+        fresh.preload(distinct, np.arange(len(distinct)))
+        mapping = np.zeros(max(1, self.width), np.uint32)
+        mapping[self.live] = new.ravel()
+        return fresh, mapping
+
+    def judge(self, conditions: Sequence[Expression]) -> Bools:
+        """Return bool[width, conditions]: which conditions over the names hold on each atom."""
+        table = self._atoms_as_rows(np.arange(self.width))
+        return np.stack([holds(c, table) for c in conditions], axis=1)
+
+    def _atoms_as_rows(self, atoms: Words) -> Table:
+        truths = self.refinement.truths[atoms]
+        columns = {
+            name: ColumnData(Kind.BOOLEAN, truths[:, k] == 1, truths[:, k] >= 0)
+            for k, name in enumerate(self.names)
+        }
+        return Table(columns, len(atoms))
+
+    def holding(self, condition: Expression) -> Words:
+        """Return the live atoms on which a condition holds (three-valued).
+
+        ``condition`` reads the registered names as columns. The result is cached until ``live``
+        changes.
+        """
+        known = self._members.get(condition)
+        if known is None:
+            if len(self._members) >= _MOST_CONDITIONS:
+                self._members.clear()
+            held = holds(condition, self._atoms_as_rows(self.live))
+            known = self._members[condition] = self.live[held]
+        return known
+
+
+class Enumerated:
+    """Membership by target: a row's tag is one bit per target, packed as uint8[ceil(t / 8)].
+
+    targets  the registered predicates, then the kept intersections, bound, by name
+    """
+
+    nbytes = met = 0  # there are no atoms
+
+    def __init__(self, targets: Mapping[str, Expression]) -> None:
+        self.names = tuple(targets)
+        self.targets = tuple(targets.values())
+
+    def assign(self, table: Table) -> Tags:
+        """Return which targets hold on each row. O(rows · targets)."""
+        held = np.zeros((table.rows, len(self.targets)), np.bool_)
+        for t, target in enumerate(self.targets):
+            held[:, t] = holds(target, table)
+        return self.pack(held)
+
+    @staticmethod
+    def pack(held: Bools) -> Tags:
+        """Return bool[n, t] as packed bits."""
+        return np.packbits(held, axis=1)
+
+    def unpack(self, tags: Tags) -> Bools:
+        """Return tags as bool[n, t]."""
+        bits = np.unpackbits(tags.view(np.uint8), axis=1, count=len(self.targets))
+        return bits.astype(np.bool_)
+
+    def tally(
+        self, summaries: Summaries, tags: Tags, digits: Words, players: Bools, sign: int,
+        into: Words | None,
+    ) -> Words:  # fmt: skip
+        """Return signed rows of one measure as a delta: the window, then each target."""
+        count = len(self.targets)
+        bits = self.unpack(tags)
+        delta = into
+        if delta is None:
+            delta = np.zeros((count + 1, summaries.scale.words), np.int64)
+        tag = np.zeros(len(tags), np.uint32)
+        summaries.tally(1, tag, digits, players, sign, delta[:1])
+        for t in range(count):
+            taking = bits[:, t] if not len(players) else bits[:, t] & players
+            summaries.tally(1, tag, digits, taking, sign, delta[t + 1 : t + 2])
+        return delta
+
+    def commit(self, measures: Sequence[Summaries], deltas: Sequence[Words]) -> None:
+        """Add the deltas."""
+        for summaries, delta in zip(measures, deltas, strict=True):
+            layout = summaries.scale.layout
+            add_rows(summaries.window.reshape(1, -1), delta[:1], layout)
+            add_rows(summaries.marginals, delta[1:], layout)

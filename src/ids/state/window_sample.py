@@ -1,23 +1,24 @@
-"""The sample of a sliding window: rows come in, rows leave, a sample is drawn at any moment.
+"""A random sample of a sliding window, which can be drawn at any moment.
 
-    rows ─▶ a sampler marks those it may yet draw ─▶ candidates, swept now and then ─▶ drawing
+    rows ─▶ a sampler marks those it may need later ─▶ candidates, swept now and then ─▶ drawing
 
-A sampler says which rows must be kept: the highest priorities (without replacement, by stratum
-where there are some), the highest row of many priorities (with replacement from a time window), or
-the links of chains (with replacement from a count window). Beside them the rows of extreme values
-are kept. All do it by a sweep from the newest row to the oldest; the loops are in
-``kernels/priority_sample.py`` and ``kernels/chain_sample.py``.
+A sampler decides which rows to keep: those of highest priority (without replacement, per stratum if
+there are strata), the highest row of each of many priorities (with replacement from a time window),
+or the links of chains (with replacement from a count window). Rows of extreme values are kept too.
+Each sweep runs from the newest row to the oldest; the loops are in ``kernels/priority_sample.py``
+and ``kernels/chain_sample.py``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ids.errors import ScriptError, StateError
+from ids.errors import ScriptError, StateError, UnknownNameError
 from ids.kernels import (
     begin_chains,
     head_arrivals,
@@ -45,30 +46,184 @@ from ids.model import (
 )
 from ids.predicates import Measure
 from ids.state.retained_rows import Array, Retained, Sliding
-from ids.state.strata import Codes, Strata
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
+Codes = npt.NDArray[np.int32]
+Counts = npt.NDArray[np.int64]
+Key = tuple[Any, ...]
+
 _NONE = np.zeros(0, np.int64)
-_FEW_ROWS = 4096  # candidates that no sweep is worth
-_SLACK = 3  # times as many rows as a sweep left call for the next one
+_FEW_STRATA = 1024  # unused codes that are not worth reusing
+_NAN = math.nan  # one object, so that a dict finds a NaN key by identity
+_FEW_ROWS = 4096  # with fewer candidates a sweep does not pay
+_SLACK = 3  # sweep again when there are this many times the rows that the last sweep left
+
+
+class Strata:
+    """The strata: one per combination of values (NULL is a value), with its number of rows.
+
+    ``codes`` gives each stratum a code, and ``insert`` counts its rows. Codes without rows are
+    reused once they are most, so a stream with ever new values stays small.
+    """
+
+    def __init__(self, columns: Sequence[str], kinds: Mapping[str, Kind]) -> None:
+        for name in columns:
+            if name not in kinds:
+                raise UnknownNameError("column", name, kinds)
+        self.columns = tuple(columns)
+        self._kinds = {name: kinds[name] for name in columns}
+        self._code: dict[Key, int] = {}
+        self._free: list[int] = []
+        self.population: Counts = np.zeros(0 if columns else 1, np.int64)
+
+    def codes(self, table: Table) -> Codes:
+        """Return the stratum of each row; new ones get codes. Runs Python code once per stratum."""
+        if not self.columns:
+            return np.zeros(table.rows, np.int32)
+        if not table.rows:
+            return np.zeros(0, np.int32)
+        place: Counts = np.zeros(table.rows, np.int64)
+        firsts: Counts = np.zeros(1, np.int64)
+        for name in self.columns:
+            own, width = _numbered(table.columns[name])
+            firsts, place = _distinct(place * width + own, len(firsts) * width)
+        keys = [self._values(table, int(row)) for row in firsts]
+        known = np.array([self._number(key) for key in keys], np.int32)
+        return known[place]
+
+    def _values(self, table: Table, row: int) -> Key:
+        return tuple(_value(table.columns[name], row) for name in self.columns)
+
+    def _number(self, key: Key) -> int:
+        code = self._code.get(key)
+        if code is None:
+            if self._free:
+                code = self._free.pop()
+            else:
+                code = len(self.population)
+                self.population = np.append(self.population, 0)
+            self._code[key] = code
+        return code
+
+    def insert(self, codes: Codes) -> None:
+        """Count new rows of these strata."""
+        self.population += self._counted(codes)
+        if len(self._code) > _FEW_STRATA + 2 * int(np.count_nonzero(self.population)):
+            gone = [key for key, code in self._code.items() if not self.population[code]]
+            self._free += [self._code.pop(key) for key in gone]
+
+    def expire(self, codes: Codes) -> None:
+        """Subtract expired rows of these strata."""
+        self.population -= self._counted(codes)
+
+    def _counted(self, codes: Codes) -> Counts | int:
+        if not self.columns:
+            return len(codes)
+        return np.bincount(codes, minlength=len(self.population))
+
+    def clear(self) -> None:
+        """Set all counts to 0; codes keep their meaning."""
+        self.population[:] = 0
+
+    def table(self, codes: npt.NDArray[np.int64]) -> Table | None:
+        """Return the values of these strata, one row each; None without strata."""
+        if not self.columns:
+            return None
+        keys: dict[int, Key] = {code: key for key, code in self._code.items()}
+        chosen = [keys[int(code)] for code in codes]
+        return Table(
+            {
+                name: _column(self._kinds[name], [key[n] for key in chosen])
+                for n, name in enumerate(self.columns)
+            },
+            len(chosen),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the counts and, roughly, of the values."""
+        words = sum(len(str(value)) + 8 for key in self._code for value in key)
+        return self.population.nbytes + words
+
+    def facts(self) -> list[list[Any]]:
+        """Return each stratum and its code, for a checkpoint."""
+        return [[code, *key] for key, code in self._code.items()]
+
+    def restore(self, facts: Sequence[Sequence[Any]], population: Counts) -> None:
+        """Restore the strata from a checkpoint."""
+        self._code = {tuple(_one_nan(v) for v in key): code for code, *key in facts}
+        self.population = population.copy()
+        used = set(self._code.values())
+        self._free = [c for c in range(len(population)) if c not in used] if self.columns else []
+
+
+def _numbered(column: ColumnData) -> tuple[Counts, int]:
+    """Return each value as a number below a width, equal for equal values; NULL is a value."""
+    if column.kind is Kind.TEXT:
+        words = 0 if column.dictionary is None else len(column.dictionary)
+        own, width = column.values.astype(np.int64), words
+    else:
+        distinct, own = np.unique(column.values, return_inverse=True)
+        own, width = own.ravel(), len(distinct)
+    if column.valid is not None:
+        own = np.where(column.valid, own, width)
+    return own, width + 1
+
+
+def _distinct(numbers: Counts, bound: int) -> tuple[Counts, Counts]:
+    """Return one row per distinct number below ``bound``, and the group of each row."""
+    if bound > 4 * len(numbers):
+        _, firsts, place = np.unique(numbers, return_index=True, return_inverse=True)
+        return firsts, place.ravel()
+    row = np.full(bound, -1, np.int64)
+    row[numbers] = np.arange(len(numbers))
+    there = row >= 0
+    return row[there], (np.cumsum(there) - 1)[numbers]
+
+
+def _value(column: ColumnData, row: int) -> Any:
+    if column.valid is not None and not column.valid[row]:
+        return None
+    if column.dictionary is not None:
+        return column.dictionary[int(column.values[row])]
+    return _one_nan(column.values[row].item())
+
+
+def _one_nan(value: Any) -> Any:
+    return _NAN if isinstance(value, float) and math.isnan(value) else value
+
+
+def _column(kind: Kind, values: list[Any]) -> ColumnData:
+    valid = np.array([value is not None for value in values], np.bool_)
+    given = None if valid.all() else valid
+    if kind is Kind.TEXT:
+        words = [value or "" for value in values]
+        dictionary = np.array([*words, ""], dtype=object)
+        return ColumnData(kind, np.arange(len(words), dtype=np.int32), given, dictionary)
+    dtype = {Kind.BOOLEAN: np.bool_, Kind.TIME: np.int64}.get(kind)
+    filled = [0 if value is None else value for value in values]
+    if kind is Kind.NUMBER:
+        whole = all(isinstance(value, int) for value in filled)
+        dtype = np.int64 if whole else np.float64
+    return ColumnData(kind, np.array(filled, dtype), given)
 
 
 class Drawing(NamedTuple):
-    """Rows taken whole, then rows drawn, part by part (a stratum is a part).
+    """A sample: rows taken whole, then the rows drawn from each part (a stratum is a part).
 
-    rows         raw columns: first those taken whole, then each part's, highest priority first
-    whole        how many are taken whole: each stands for itself
-    starts       int64[p+1]   where a part's rows start, behind those taken whole
-    population   int64[p]     rows of the window a part stands for, those taken whole left out
+    rows         raw columns: rows taken whole, then those of each part, highest priority first
+    whole        how many rows are taken whole: each represents only itself
+    starts       int64[p+1]   where the rows of a part start, after those taken whole
+    population   int64[p]     rows of the window in a part, without those taken whole
     value        float64[n]   y of each row (0 for COUNT(*))
     plays        bool[n]      whether a row is a player
-    low, high    bounds on y of the players that are not taken whole (0 where there is none)
-    complete     every row of the window is here, taken whole: the answer is exact
-    replacement  a row may have been drawn more than once
-    strata       the strata's columns, one row a part; None without strata
+    low, high    bounds on y of the players that are not taken whole (0 if there are none)
+    complete     whether every row of the window is taken whole, so that the answer is exact
+    replacement  whether a row may have been drawn more than once
+    strata       the columns of the strata, one row per part; None without strata
     """
 
     rows: Table
@@ -85,12 +240,12 @@ class Drawing(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """What is kept of candidates beside their own columns, rows in window order.
+    """What is kept of each candidate beside its raw columns, in window order.
 
     stratum   int32[n]
     sequence  int64[n]    arrival numbers
-    priority  float64[n]  where the sampler draws by one priority a row, else empty
-    arrival   int64[n]    places in the order of arrival, where chains draw, else empty
+    priority  float64[n]  if the sampler has one priority per row, else empty
+    arrival   int64[n]    order of arrival, if the sampler uses chains, else empty
     values    float64[n] and ``plays`` bool[n] of each measure
     """
 
@@ -102,7 +257,7 @@ class _Columns(NamedTuple):
     plays: Sequence[Mask]
 
     def take(self, rows: npt.NDArray[np.intp]) -> _Columns:
-        """Some of the rows."""
+        """Return only these rows."""
         return _Columns(
             self.stratum[rows],
             self.sequence[rows],
@@ -113,7 +268,7 @@ class _Columns(NamedTuple):
         )
 
     def named(self) -> dict[str, Array]:
-        """All of it by the names of a checkpoint."""
+        """Return all columns by their names in a checkpoint."""
         found: dict[str, Array] = {"tag": self.stratum, "sequence": self.sequence}
         if len(self.priority):
             found["priority"] = self.priority
@@ -125,7 +280,7 @@ class _Columns(NamedTuple):
 
 
 class _Arrival(NamedTuple):
-    """What a sampler gives to rows that arrive; ``taken`` where it says at once which it takes."""
+    """What a sampler computes for new rows; ``taken`` if it decides at once which to keep."""
 
     priority: Floats = np.zeros(0)
     arrival: Places = _NONE
@@ -133,20 +288,20 @@ class _Arrival(NamedTuple):
 
 
 class _Sampler(Protocol):
-    """Which rows may yet be drawn."""
+    """Decides which rows may be drawn later."""
 
     def arrive(self, sequence: Places) -> _Arrival:
-        """Rows arrive under these numbers."""
+        """Register new rows with these arrival numbers."""
 
     def mark(self, rows: _Columns) -> Mask:
-        """The rows that must be kept, of rows in window order."""
+        """Return which rows must be kept; the rows are in window order."""
 
     def heads(self, rows: _Columns) -> Places | None:
-        """With replacement: where the row of each copy is among the kept ones; else None."""
+        """Return the position of the row of each copy; None without replacement."""
 
 
 class _ByPriority:
-    """The ``size`` highest of one random priority a row; of each stratum, where there are some."""
+    """The ``size`` rows with the highest random priority, per stratum if there are strata."""
 
     def __init__(self, size: int, seed: int, strata: Strata) -> None:
         self._size = size
@@ -154,13 +309,13 @@ class _ByPriority:
         self._strata = strata
 
     def arrive(self, sequence: Places) -> _Arrival:
-        """The arrival number draws a priority."""
+        """Derive a priority from each arrival number."""
         priority = np.empty(len(sequence), np.float64)
         mix(self._seed, sequence, priority)
         return _Arrival(priority)
 
     def mark(self, rows: _Columns) -> Mask:
-        """Rows that are among the highest of themselves and all newer rows."""
+        """Return the rows that are among the ``size`` highest of themselves and all newer rows."""
         keep = np.empty(len(rows.priority), np.bool_)
         if self._strata.columns:
             strata = len(self._strata.population)
@@ -170,28 +325,28 @@ class _ByPriority:
         return keep
 
     def heads(self, rows: _Columns) -> None:
-        """None: no copies."""
+        """Return None: there are no copies."""
 
 
 class _ByCopies:
-    """Priority-sample with replacement: the highest row of each of ``copies`` priorities."""
+    """Priority sample with replacement: the highest row by each of ``copies`` priorities."""
 
     def __init__(self, copies: int, seed: int) -> None:
         self._copies = copies
         self._seed = np.uint64(seed % 2**64)
 
     def arrive(self, sequence: Places) -> _Arrival:  # noqa: ARG002
-        """A copy's priorities are worked out from the arrival number each time."""
+        """Return nothing: priorities are derived from the arrival number each time."""
         return _Arrival()
 
     def mark(self, rows: _Columns) -> Mask:
-        """Rows that some copy ranks above all newer rows."""
+        """Return the rows that are higher than all newer ones in some copy."""
         keep = np.empty(len(rows.sequence), np.bool_)
         survivors_of_copies(self._seed, self._copies, rows.sequence, keep)
         return keep
 
     def heads(self, rows: _Columns) -> Places:
-        """The highest row of each copy."""
+        """Return the highest row of each copy."""
         places = np.empty(self._copies if len(rows.sequence) else 0, np.int64)
         if len(places):
             highest_of_copies(self._seed, self._copies, rows.sequence, places)
@@ -199,9 +354,9 @@ class _ByCopies:
 
 
 class Chains:
-    """Chain-sample: which row each chain has for its sample, by the order of arrival, from 1.
+    """Chain sample: the sampled row of each chain, by order of arrival, counted from 1.
 
-    O(r) numbers, and the rows in the chains: about e of them each.
+    Keeps O(r) numbers and the rows in the chains, about e per chain.
     """
 
     def __init__(self, copies: int, window: int, seed: int) -> None:
@@ -213,17 +368,17 @@ class Chains:
         self.begin()
 
     def begin(self) -> None:
-        """No row is inside; arrivals are counted on, so no draw is made twice."""
+        """Start with an empty window; arrivals are counted on, so no draw is repeated."""
         self._begun = self.arrived
         begin_chains(self._chains, self._heap, self._begun)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the chains."""
+        """Return the bytes of the chains."""
         return self._chains.nbytes + self._heap.nbytes
 
     def arrive(self, sequence: Places) -> _Arrival:
-        """Rows arrive: which of them some chain takes."""
+        """Return which of the new rows some chain takes."""
         rows = len(sequence)
         taken = np.empty(rows, np.bool_)
         first = self.arrived + 1
@@ -232,42 +387,42 @@ class Chains:
         return _Arrival(arrival=np.arange(first, first + rows), taken=taken)
 
     def mark(self, rows: _Columns) -> Mask:
-        """Rows that are still in a chain."""
+        """Return which rows are still in a chain."""
         return self.held(rows.arrival)
 
     def held(self, arrivals: Places) -> Mask:
-        """Which of these arrivals, ascending, are in a chain."""
+        """Return which of these arrivals, ascending, are in a chain."""
         keep = np.empty(len(arrivals), np.bool_)
         mark_links(self._seed, self._chains, self._window, self.arrived, arrivals, keep)
         return keep
 
     def heads(self, rows: _Columns) -> Places:
-        """The first row of each chain."""
+        """Return the first row of each chain."""
         return np.searchsorted(rows.arrival, self.first()) if len(rows.arrival) else _NONE
 
     def first(self) -> Places:
-        """The arrival that each chain has for its sample; at least one row is inside."""
+        """Return the sampled arrival of each chain; the window must not be empty."""
         heads = np.empty(len(self._heap), np.int64)
         head_arrivals(self._seed, self._chains, self._window, self.arrived, heads)
         return heads
 
     def arrays(self) -> dict[str, Array]:
-        """What a checkpoint keeps."""
+        """Return the arrays for a checkpoint."""
         return {"chains": self._chains, "chain heap": self._heap}
 
     def facts(self) -> dict[str, Any]:
-        """What a checkpoint says."""
+        """Return the facts for a checkpoint."""
         return {"arrived": self.arrived, "begun": self._begun}
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-        """Take the place of chains that were written to a checkpoint."""
+        """Restore the chains from a checkpoint."""
         self.arrived, self._begun = int(facts["arrived"]), int(facts["begun"])
         self._chains = arrays["chains"].astype(np.int64)
         self._heap = arrays["chain heap"].astype(np.int64)
 
 
 def _mark_extremes(rows: _Columns, size: int, keep: Mask) -> None:
-    """Mark the rows that may yet be among the ``size`` largest or smallest of some measure."""
+    """Mark rows that may become one of the ``size`` largest or smallest of some measure."""
     for y, plays in zip(rows.values, rows.plays, strict=True):
         among = slice(None) if plays.all() else np.flatnonzero(plays)
         playing = y[among]
@@ -278,10 +433,10 @@ def _mark_extremes(rows: _Columns, size: int, keep: Mask) -> None:
 
 
 class _Candidates(Retained):
-    """The rows that some drawing may yet need, in window order, with their ``_Columns``.
+    """The rows that a drawing may need, in window order, with their ``_Columns``.
 
-    Rows are added at no other cost than their copy; once there are several times as many as the
-    last sweep left, the sample sweeps again. So a row is looked at a few times in its life.
+    Adding rows only copies them. Once there are several times as many as the last sweep left, the
+    sample sweeps again, so each row is examined only a few times.
     """
 
     def __init__(self, kinds: Mapping[str, Kind], measures: int) -> None:
@@ -292,11 +447,11 @@ class _Candidates(Retained):
 
     @property
     def crowded(self) -> bool:
-        """Whether a sweep pays."""
+        """Return whether a sweep pays."""
         return len(self) > self.limit
 
     def columns(self) -> _Columns:
-        """What is kept beside the rows' own columns, as views."""
+        """Return what is kept beside the raw columns, as views."""
         if not len(self):
             none, nobody = np.zeros(0), np.zeros(0, np.bool_)
             measures = len(self._measures)
@@ -315,7 +470,7 @@ class _Candidates(Retained):
         )
 
     def add(self, table: Table, times: Places | None, columns: _Columns) -> None:
-        """Rows in window order; those older than rows inside are merged among them."""
+        """Add rows in window order, merged with the present ones if older."""
         named = {**self._encode(table), **columns.named()}
         inside = self.times
         if times is not None:
@@ -333,11 +488,11 @@ class _Candidates(Retained):
         self.forget()
 
     def sweep_at(self, limit: int) -> None:
-        """Sweep once there are more rows than this."""
+        """Set the number of rows above which a sweep pays."""
         self.limit = limit
 
     def cut(self, time: int, sequence: int) -> None:
-        """Let go of the rows before (time, sequence) in window order."""
+        """Drop the rows before (time, sequence) in window order."""
         if not len(self):
             return
         first, last, times = 0, len(self), self.times
@@ -347,12 +502,12 @@ class _Candidates(Retained):
         self._rows.drop_front(first)
 
     def clear(self) -> None:
-        """Let go of every row."""
+        """Drop every row."""
         self._rows.drop_front(len(self))
         self.forget()
 
     def take_rows(self, places: Places) -> Table:
-        """The rows at some places; columns without a row before the first came."""
+        """Return the rows at these positions; empty columns before the first row."""
         if len(self):
             return self.table().take(places)
         word = np.array([""], dtype=object)
@@ -366,14 +521,14 @@ class _Candidates(Retained):
 
 
 class _Roomy(Sliding):
-    """Sliding columns with room for all rows until the next sweep, which moves them in place."""
+    """Sliding columns with space for all rows until the next sweep, which works in place."""
 
     def __init__(self, room: int) -> None:
         super().__init__()
         self.room = room
 
     def pick(self, places: Places, room: int) -> None:
-        """Keep only the rows at these places, ascending; ``room`` rows are expected before long."""
+        """Keep only the rows at these positions, ascending; expect ``room`` rows soon."""
         self.room = room
         for name, array in self._arrays.items():
             array[: len(places)] = self[name][places]
@@ -394,7 +549,7 @@ class _Roomy(Sliding):
 
 
 class _Held(NamedTuple):
-    """The rows taken whole, and bounds on y of the players that are not."""
+    """The rows taken whole, and bounds on y of the other players."""
 
     mask: Mask
     low: float
@@ -402,10 +557,10 @@ class _Held(NamedTuple):
 
 
 def _extremes(value: Floats, plays: Mask, size: int) -> _Held:
-    """The ``size`` players of largest and those of smallest y; of equal ones the newer.
+    """Return the ``size`` players with the largest y and with the smallest; newer ones win ties.
 
-    Never by priority: rows that stay behind in a tie would be those of low priority, and be drawn
-    too seldom. With a size of 0 nothing is held, and the bounds are the smallest and largest y.
+    Ties are not broken by priority: the rows left over would have low priority and be drawn too
+    rarely. With a size of 0 no row is taken, and the bounds are the smallest and the largest y.
     """
     mask = np.zeros(len(value), np.bool_)
     players = np.flatnonzero(plays)
@@ -420,22 +575,22 @@ def _extremes(value: Floats, plays: Mask, size: int) -> _Held:
     highest(-playing, size, bottom)
     mask[players] = top | bottom
     low, high = float(playing[bottom].max()), float(playing[top].min())
-    # crossed bounds: so few players that each is among the largest or the smallest
+    # crossed bounds: every player is among the largest or the smallest
     return _Held(mask, low, high) if low <= high else _Held(mask, 0.0, 0.0)
 
 
 def _sampled(priority: Floats, held: Mask, size: int) -> Places:
-    """The ``size`` rows of highest priority that are not held, the highest first."""
+    """Return the ``size`` rows of highest priority that are not held, highest first."""
     near = np.empty(len(priority), np.bool_)
     likely_highest(priority, size + int(np.count_nonzero(held)), near)
-    rows = np.flatnonzero(near & ~held)[::-1]  # of equal ones the newer first
+    rows = np.flatnonzero(near & ~held)[::-1]  # newer ones win ties
     return rows[np.argsort(-priority[rows], kind="stable")[:size]]
 
 
 def _sampled_by_stratum(
     priority: Floats, stratum: Codes, strata: int, held: Mask, size: int
 ) -> Places:
-    """``sampled`` of each stratum, stratum after stratum."""
+    """Return ``_sampled`` of each stratum, one stratum after the other."""
     rest = np.flatnonzero(~held)
     codes = stratum[rest]
     keep = np.empty(len(rest), np.bool_)
@@ -447,14 +602,14 @@ def _sampled_by_stratum(
 
 
 class WindowSample:
-    """Candidates for a uniform sample of the window, and its rows of extreme values.
+    """A uniform sample of the window, with its rows of extreme values.
 
-    Measure 0 is COUNT(*); measures are numbered from 1. Window order is (time, sequence). What is
-    drawn depends on the seed and on the rows inside alone, not on how they were cut into batches;
-    with replacement from a count window also on those before.
+    Measures are numbered from 1; measure 0 is COUNT(*). Window order is (time, sequence). The
+    sample depends only on the seed and on the rows in the window, not on the batches; with
+    replacement from a count window also on earlier rows.
 
-    O(1) amortised a row, whatever the size r; r + r ln(N / r) rows are kept of N, times a constant
-    (values that only fall or only rise keep more: each is then the largest of those yet to leave).
+    O(1) amortised per row, for any size r. About r + r ln(N / r) of N rows are kept, times a
+    constant; more if values only fall or only rise, as each row is then an extreme at some time.
     """
 
     def __init__(
@@ -466,7 +621,7 @@ class WindowSample:
     ) -> None:
         self.sampling, self.window = sampling, window
         whole = sampling.taken_whole if measures else 0
-        self._extremes = max(1, whole)  # one of each is the window's range
+        self._extremes = max(1, whole)  # at least one, for the range of the window
         self._strata = Strata(sampling.strata, kinds)
         self._rows = _Candidates(kinds, measures)
         self._chains: Chains | None = None
@@ -482,17 +637,17 @@ class WindowSample:
         self._drawn: dict[tuple[int, int], Drawing] = {}
 
     def number(self, table: Table) -> tuple[Places, Codes]:
-        """The arrival number and the stratum of rows that are about to be inserted."""
+        """Return the arrival numbers and the strata of rows that will be inserted."""
         first = self._arrived
         self._arrived += table.rows
         return np.arange(first, self._arrived, dtype=np.int64), self._strata.codes(table)
 
     def strata_of(self, table: Table) -> Codes:
-        """The stratum of each row as a code, all 0 without strata; inserted before others."""
+        """Return the stratum of each row as a code; all 0 without strata."""
         return self._strata.codes(table)
 
     def refuse(self, table: Table, times: Places | None) -> None:
-        """Before anything changes: rows out of order, or of types that do not go together."""
+        """Raise if rows are out of order or their number types cannot mix; nothing changes."""
         if times is not None and len(times) and self._chains is not None:
             self._refuse_disorder(times)
         self._rows.agree(table)
@@ -505,7 +660,7 @@ class WindowSample:
         sequence: Places,
         stratum: Codes,
     ) -> None:
-        """Rows came in: ascending in window order, though perhaps older than some inside."""
+        """Insert rows, ascending in window order; they may be older than present ones."""
         if not table.rows:
             return
         self._drawn.clear()
@@ -520,7 +675,7 @@ class WindowSample:
             [everyone if one.players is None else one.players for one in measures],
         )  # fmt: skip
         if taken is not None or table.rows > self._rows.limit:
-            # rows that do not outlive the end of their own batch are never kept
+            # rows that no later drawing can need are not kept at all
             places = np.flatnonzero(self._mark(columns, taken))
             table, columns = table.take(places), columns.take(places)
             times = None if times is None else times[places]
@@ -531,11 +686,11 @@ class WindowSample:
             self._rows.sweep(self._mark(self._rows.columns()))
 
     def _refuse_disorder(self, times: Places) -> None:
-        """Chains know the order of arrival alone: refuse any other."""
+        """Raise if rows are older than earlier ones: chains follow the order of arrival."""
         if self._newest is not None and times[0] < self._newest:
             raise StateError(
-                "rows out of order: a sample with replacement of a count window takes them as "
-                "they arrive; leave replacement out. Nothing changed"
+                "rows out of order: a sample with replacement of a count window requires rows in "
+                "order; leave replacement out. Nothing changed"
             )
 
     def _mark(self, columns: _Columns, taken: Mask | None = None) -> Mask:
@@ -544,7 +699,10 @@ class WindowSample:
         return keep
 
     def expire(self, oldest: tuple[int, int] | None, left: Codes) -> None:
-        """Rows before ``oldest`` = (time or 0, sequence) left, of these strata; None: all did."""
+        """Expire the rows before ``oldest`` = (time or 0, sequence); all if it is None.
+
+        left  the strata of these rows
+        """
         self._drawn.clear()
         if oldest is None:
             self._strata.clear()
@@ -556,17 +714,17 @@ class WindowSample:
         self._rows.cut(*oldest)
 
     def clear(self) -> None:
-        """Let go of everything; the rows inside may be inserted again, in window order."""
+        """Drop everything; the rows may be inserted again, in window order."""
         self.expire(None, np.zeros(0, np.int32))
         self._newest = None
 
     def drawn(self, measure: int, size: int | None = None) -> Drawing:
-        """A sample for questions about a measure: ``size`` rows, or as many as are kept."""
+        """Return a sample for a measure: ``size`` rows, by default all that are kept."""
         kept = self.sampling.size
         asked = kept if size is None else size
         if not 1 <= asked <= kept:
             raise ScriptError(
-                f"a sample of {asked:,} rows; {kept:,} are kept",
+                f"cannot draw a sample of {asked:,} rows: {kept:,} are kept",
                 hint=f"ask for 1 to {kept:,}, or keep more with Sampling(size=…)",
             )
         found = self._drawn.get((measure, asked))
@@ -594,7 +752,7 @@ class WindowSample:
             )  # fmt: skip
 
         fits = population.max(initial=0) <= size + 2 * whole if heads is None else not inside
-        if fits:  # every row of the window, taken whole
+        if fits:  # every row of the window is taken whole
             nothing = _Held(np.zeros(0, np.bool_), 0.0, 0.0)
             start = np.zeros(1, np.int64)
             return drawing(np.arange(count), count, start, _NONE, _NONE, nothing, complete=True)
@@ -617,26 +775,26 @@ class WindowSample:
         return drawing(places, len(first), starts, parts, rest[parts], held)
 
     def _whole(self, measure: int, size: int) -> int:
-        """How many rows of either extreme are taken whole."""
+        """Return how many rows of each extreme are taken whole."""
         if measure == 0:
             return 0
         declared = self.sampling.extremes
         return extremes_of(size) if declared is None else declared
 
     def looks_at(self, size: int) -> int:
-        """How many rows a question to a sample of that size looks at, about."""
+        """Return about how many rows a question to a sample of this size reads."""
         strata = int(np.count_nonzero(self._strata.population)) if self._strata.columns else 1
         whole = min(self.sampling.taken_whole, extremes_of(size))
         return size * max(1, strata) + 2 * whole
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: rows, their text, counts of strata, chains."""
+        """Return the bytes of rows, text, strata and chains."""
         chains = 0 if self._chains is None else self._chains.nbytes
         return self._rows.nbytes + self._strata.nbytes + chains
 
     def facts(self) -> dict[str, Any]:
-        """What a checkpoint says besides arrays."""
+        """Return the facts for a checkpoint."""
         return {
             "arrived": self._arrived,
             "sample": {
@@ -649,13 +807,13 @@ class WindowSample:
         }
 
     def arrays(self) -> dict[str, Array]:
-        """What a checkpoint keeps."""
+        """Return the arrays for a checkpoint."""
         rows = {f"row {name}": array for name, array in self._rows.arrays().items()}
         chains = {} if self._chains is None else self._chains.arrays()
         return {**rows, **chains, "population": self._strata.population}
 
     def restore(self, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-        """Take the place of a sample that was written to a checkpoint, and go on as it would."""
+        """Restore the sample from a checkpoint."""
         own = facts["sample"]
         rows = {n.removeprefix("row "): a for n, a in arrays.items() if n.startswith("row ")}
         self._rows.restore(own["dictionaries"], rows)

@@ -412,6 +412,6 @@ def test_rows_cannot_be_set_aside_where_a_file_is(run: Run) -> None:
     assert (code, out, err) == (
         1,
         "",
-        "error: q.sql is a file; name a directory that is one, or that is new\n",
+        "error: q.sql is a file; give an existing or a new directory\n",
     )
     assert not Path("out.parquet").exists()

@@ -226,7 +226,7 @@ OPTIONS = {
     "bad_rows='DIR'": "--bad-rows DIR",
     "schema='x EPOCH_SECONDS'": "--schema 'x EPOCH_SECONDS'",
     "pass it as trips=…": "give it with --table trips=PATH",
-    "pass it as **{'all trips': …}": "give it with --table 'all trips'=PATH",
+    "pass it as tables={'all trips': …}": "give it with --table 'all trips'=PATH",
 }
 
 

@@ -208,7 +208,7 @@ def test_the_command_line_declares_columns_and_nulls(
     assert invoke(run) == 1
     assert capsys.readouterr().err == (
         "error: 'never' of 'ts' is not EPOCH_SECONDS of the years 1 to 9999 in e, row 3 of e.csv; "
-        "exclude such rows with WHERE, or set them aside with --bad-rows DIR\n"
+        "leave such rows out with WHERE, or set them aside with --bad-rows DIR\n"
     )
     assert invoke([*run, "--bad-rows", str(tmp_path / "bad")]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == ["2023-11-14 23:00:00.000000Z,2,2"]
@@ -227,7 +227,7 @@ def test_a_value_that_does_not_fit_is_named_or_its_row_set_aside(tmp_path: Path)
     with pytest.raises(DataError) as refused:
         ids.sql(COUNTED, e=tmp_path / "e.csv", schema=schema)
     assert str(refused.value) == (
-        "'NA' of 'x' is not a number in e, row 2 of e.csv; exclude such rows with WHERE, "
+        "'NA' of 'x' is not a number in e, row 2 of e.csv; leave such rows out with WHERE, "
         "or set them aside with bad_rows='DIR'"
     )
     kept = ids.sql(COUNTED, e=tmp_path / "e.csv", schema=schema, bad_rows=tmp_path / "bad")

@@ -74,7 +74,7 @@ def test_what_goes_wrong_over_connect_is_one_line_and_nothing_beside_it(
     jobs: tuple[Path, dict[str, str], str],
 ) -> None:
     _, refusals, stderr = jobs
-    assert refusals["bad row"].startswith("DataError: NaN of 'x' in t, row 1; exclude such rows")
+    assert refusals["bad row"].startswith("DataError: NaN of 'x' in t, row 1; leave such rows out")
     assert stderr == ""
 
 

@@ -83,7 +83,7 @@ _ROW, _REASON = "ids_row", "ids_reason"
 def bad_row_error(reason: str, table: str, where: str) -> DataError:
     """Return the error for a bad row in a query without ``bad_rows``."""
     return DataError(
-        f"{reason} in {table}, {where}; exclude such rows with WHERE, "
+        f"{reason} in {table}, {where}; leave such rows out with WHERE, "
         "or set them aside with bad_rows='DIR'"
     )
 

@@ -117,9 +117,9 @@ def resolve(target: str | Path, format_: Format | None = None) -> Target:
 
 
 def parts(target: str | Path, stems: Sequence[str], format_: Format | None = None) -> list[Target]:
-    """Return a target per stem in a directory; the format is ``format_``, or that of ``out.csv/``.
+    """Return a target per stem in a directory.
 
-    The default is Parquet.
+    The format is ``format_``, else by the extension of the directory (``out.csv/``), else Parquet.
     """
     place = _real(target)
     chosen = format_ or _format_of(place) or Format.PARQUET

@@ -118,7 +118,11 @@ class DataError(IdsError, ValueError):
 
 
 class SourceError(IdsError, OSError):
-    """A table cannot be read, or an output cannot be written."""
+    """A table cannot be read."""
+
+
+class SinkError(IdsError, OSError):
+    """An output cannot be written."""
 
 
 class SetupError(IdsError, RuntimeError):

@@ -84,12 +84,12 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "a stream of a file": (
         ["run", "query.sql", "--table", "t=t.csv", "--stream", "--checkpoint", "ck"],
         1,
-        "t.csv is a file; a stream reads a directory to which files come, name ./ or run it",
+        "t.csv is a file, but a stream reads a directory; give ./ or run the query without a",
     ),
     "a stream of nothing": (
         ["run", "query.sql", "--table", "t=empty/", "--stream", "--checkpoint", "ck"],
         1,
-        "empty holds no data files yet; declare their columns with --schema 'a STRING, b DOUBLE, t",
+        "empty contains no data files yet; declare their columns with --schema 'a STRING, b DOUBLE",
     ),
     "times as text": (
         ["run", "query.sql", "--table", "t=t.csv", "--schema", "at STRING"],
@@ -126,7 +126,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "foreign output": (
         ["run", "query.sql", "--table", "t=t.csv", "--output", "parts/"],
         1,
-        "already holds 0.csv; give an empty or a new directory",
+        "already contains 0.csv; give an empty or a new directory",
     ),
     "bad rows": (
         ["run", "query.sql", "--table", "t=t.csv", "--bad-rows", "t.csv/bad"],

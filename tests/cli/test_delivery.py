@@ -55,7 +55,7 @@ def test_a_directory_gets_a_file_for_each_select(
         assert (out / file).read_bytes() == expected.read_bytes()
     (out / "3-u.csv").touch()
     code, _, err = call("run", two, "--output", f"{out}/", *options)
-    assert code == 1 and "already holds 3-u.csv; give an empty or a new directory" in err
+    assert code == 1 and "already contains 3-u.csv; give an empty or a new directory" in err
 
 
 def test_a_select_that_fails_leaves_no_file_of_those_before_it(

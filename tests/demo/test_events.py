@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from ids.demo import SEED
 from ids.demo import events as module
 from ids.demo.events import ENDPOINTS, REGIONS, TIERS, events, generate, incident_rows
-from ids.errors import SourceError
+from ids.errors import SinkError, SourceError
 
 ROWS = 100_000
 
@@ -91,7 +91,7 @@ def test_events_that_could_not_be_written_whole_are_not_there(
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "utime", fail)
-        with pytest.raises(SourceError, match="No space left on device"):
+        with pytest.raises(SinkError, match="No space left on device"):
             generate(spark, 100, tmp_path / "events")
     assert not (tmp_path / "events").exists()
     generate(spark, 100, tmp_path / "events")

@@ -49,7 +49,7 @@ BAD = [
     ({n: v for n, v in GOOD.items() if n != "k"}, UnknownNameError, r"unknown column 'k'"),
     ({**{n: v for n, v in GOOD.items() if n != "x"}, "xx": [1.0] * 3}, UnknownNameError, "'xx'"),
     ({**GOOD, "x": [[1.0], [2.0], [3.0]]}, DataError, r"column 'x' is a list"),
-    ({**GOOD, "x": [1.0]}, IdsError, r"columns of one length"),
+    ({**GOOD, "x": [1.0]}, IdsError, r"columns of equal length"),
     (object(), IdsError, r"give a pyarrow Table"),
     ("no/such/file.parquet", IdsError, r"no/such/file.parquet"),
 ]

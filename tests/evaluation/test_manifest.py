@@ -21,7 +21,7 @@ from evaluation.workloads.manifest import (
 )
 from ids.cli.app import invoke
 from ids.demo import SEED
-from ids.errors import SourceError, UnknownNameError
+from ids.errors import SinkError, SourceError, UnknownNameError
 
 RECIPE = Recipe("synthetic", 7, 30)
 SCHEMA = pa.schema(
@@ -153,7 +153,7 @@ def test_a_standing_workload_is_left_alone_and_any_other_refused(
     with pytest.raises(SourceError, match="holds no workload"):
         standing(RECIPE, tmp_path)
     assert standing(RECIPE, tmp_path / "no" / "such") is None  # it will be made
-    with pytest.raises(SourceError, match="is a file"):
+    with pytest.raises(SinkError, match="is a file"):
         standing(RECIPE, directory / MANIFEST)
     (directory / "notes.txt").touch()
     with pytest.raises(SourceError, match=r"notes\.txt: extra"):

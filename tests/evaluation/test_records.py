@@ -18,7 +18,7 @@ from evaluation.records import keep, keep_all
 from evaluation.report import Comparison
 from evaluation.step import Repeated, Row, in_turns
 from evaluation.tables import number, power, shown
-from ids.errors import SourceError
+from ids.errors import SinkError
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | FLOATS
@@ -92,9 +92,7 @@ def test_a_file_is_the_old_one_or_the_new_one(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(
-        SourceError, match=r"cannot write .*report\.html: .*No space left on device"
-    ):
+    with pytest.raises(SinkError, match=r"cannot write .*report\.html: .*No space left on device"):
         keep(path, "new")
     assert path.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]

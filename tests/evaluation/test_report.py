@@ -28,7 +28,7 @@ from evaluation.report import (
 )
 from evaluation.step import Chapter, Findings, Repeated, Row, Size, Step
 from evaluation.tables import Tables, Unmeasured
-from ids.errors import SourceError, StateError
+from ids.errors import SinkError, SourceError, StateError
 
 NASTY = """a|b <i>*c*</i> & "d" 'e' `f` _g_ [h](i) $j$ ~k~ #l \\m"""
 FINDINGS: dict[str, Findings] = {
@@ -390,7 +390,7 @@ def test_all_that_the_report_speaks_of_is_written_and_what_is_stale_goes(tmp_pat
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     made = edition(tmp_path / "records")
     (tmp_path / "tables").write_text("in the way", encoding="utf-8")
-    with pytest.raises(SourceError, match=r"cannot write .*tables"):
+    with pytest.raises(SinkError, match=r"cannot write .*tables"):
         write(made, tmp_path)
     assert not (tmp_path / "report.html").exists()
 

@@ -17,7 +17,7 @@ from evaluation.workloads import Recipe, generated, manifest
 from evaluation.workloads.generated import MU, SIGMA
 from evaluation.workloads.manifest import EVENTS, Manifest, differences, prepare, standing
 from ids.demo import events
-from ids.errors import SourceError
+from ids.errors import SinkError
 
 ROWS = 100_000
 NAMES = ("synthetic", "stress", "auction")
@@ -97,7 +97,7 @@ def test_what_is_prepared_passes_its_own_check_and_is_left_alone(
     before = {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
     found = standing(Recipe("auction", 5, ROWS), directory)
     assert found is not None and found.rows == ROWS
-    with pytest.raises(SourceError, match="cannot write"):
+    with pytest.raises(SinkError, match="cannot write"):
         prepare(spark, Recipe("auction", 5, 100), directory)
     assert {path: path.stat().st_mtime_ns for path in directory.rglob("*")} == before
 
@@ -109,7 +109,7 @@ def test_a_preparation_that_fails_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(manifest, "take_stock", fail)  # after the events are written
-    with pytest.raises(SourceError, match="No space left on device"):
+    with pytest.raises(SinkError, match="No space left on device"):
         prepare(spark, Recipe("stress", 5, 100), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

@@ -226,7 +226,7 @@ OPTIONS = {
     "bad_rows='DIR'": "--bad-rows DIR",
     "schema='x EPOCH_SECONDS'": "--schema 'x EPOCH_SECONDS'",
     "pass it as trips=…": "give it with --table trips=PATH",
-    "pass it as **{'all trips': …}": "give it with --table 'all trips'=PATH",
+    "pass it as tables={'all trips': …}": "give it with --table 'all trips'=PATH",
 }
 
 
@@ -412,6 +412,6 @@ def test_rows_cannot_be_set_aside_where_a_file_is(run: Run) -> None:
     assert (code, out, err) == (
         1,
         "",
-        "error: q.sql is a file; name a directory that is one, or that is new\n",
+        "error: q.sql is a file; give an existing or a new directory\n",
     )
     assert not Path("out.parquet").exists()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ids.errors import SourceError
+from ids.errors import SinkError
 from ids.sink import write_jsonl
 
 
@@ -79,5 +79,5 @@ def test_many_rows_keep_their_order() -> None:
 
 
 def test_a_type_that_json_lacks_is_refused() -> None:
-    with pytest.raises(SourceError, match=r"cannot write column 'l' \(list<.*>\) as JSON"):
+    with pytest.raises(SinkError, match=r"cannot write column 'l' \(list<.*>\) as JSON"):
         lines(pa.table({"l": [[1]]}))

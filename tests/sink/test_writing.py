@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ids import sink
-from ids.errors import SourceError
+from ids.errors import SinkError
 from ids.sink import atomic_files as files
 from ids.sink import output_file as writing
 from ids.source import open_table
@@ -88,9 +88,9 @@ def test_a_directory_gets_a_part_and_a_success(tmp_path: Path, exists: bool) -> 
 
 def test_a_directory_with_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("x\n1\n")
-    with pytest.raises(SourceError, match=r"already holds mine\.csv; give an empty or a new"):
+    with pytest.raises(SinkError, match=r"already contains mine\.csv; give an empty or a new"):
         sink.resolve(tmp_path)
-    with pytest.raises(SourceError):
+    with pytest.raises(SinkError):
         sink.write(TABLE, tmp_path)
     assert visible(tmp_path) == ["mine.csv"]
 
@@ -103,7 +103,7 @@ def test_a_failed_run_leaves_what_was_there(
     target = tmp_path / "out.csv"
     if before is not None:
         target.write_text(before)
-    with pytest.raises(SourceError, match=r"cannot write .*out\.csv: No space left on device"):
+    with pytest.raises(SinkError, match=r"cannot write .*out\.csv: No space left on device"):
         sink.write(TABLE, target)
     assert visible(tmp_path) == ([] if before is None else ["out.csv"])
     if before is not None:
@@ -116,7 +116,7 @@ def test_a_failed_run_leaves_no_directory_that_looks_whole(
     sink.write(TABLE, f"{tmp_path}/old/")
     monkeypatch.setattr("pyarrow.parquet.write_table", failing)
     for target in ("old/", "new/"):
-        with pytest.raises(SourceError):
+        with pytest.raises(SinkError):
             sink.write(TABLE, f"{tmp_path}/{target}")
     assert visible(tmp_path) == ["old"]
     assert plain(pq.read_table(tmp_path / "old")).equals(plain(TABLE))
@@ -127,14 +127,14 @@ def test_a_failed_run_leaves_no_directory_that_looks_whole(
     [
         ("out.xlsx", "cannot tell the format of .*out.xlsx; end it with .parquet, .csv or .jsonl"),
         ("out", "cannot tell the format"),
-        ("no/such/out.csv", "no such directory: .*no/such; make it first"),
-        ("no/such/", "no such directory: .*no; make it first"),
+        ("no/such/out.csv", "no such directory: .*no/such; create it first"),
+        ("no/such/", "no such directory: .*no; create it first"),
     ],
 )
 def test_a_target_that_cannot_be_is_refused_before_any_work(
     tmp_path: Path, target: str, message: str
 ) -> None:
-    with pytest.raises(SourceError, match=message):
+    with pytest.raises(SinkError, match=message):
         sink.resolve(f"{tmp_path}/{target}")
     assert visible(tmp_path) == []
 
@@ -149,7 +149,7 @@ def test_a_link_is_followed_not_replaced(tmp_path: Path) -> None:
 
 def test_a_directory_made_whole_appears_at_the_end_or_never(tmp_path: Path) -> None:
     made = tmp_path / "deep" / "made"
-    with pytest.raises(SourceError, match="No space"), files.whole_directory(made) as hidden:
+    with pytest.raises(SinkError, match="No space"), files.whole_directory(made) as hidden:
         (hidden / "a").touch()
         raise OSError(28, "No space left on device")
     assert list(made.parent.iterdir()) == []
@@ -157,7 +157,7 @@ def test_a_directory_made_whole_appears_at_the_end_or_never(tmp_path: Path) -> N
         (hidden / "a").touch()
         assert not made.exists()
     assert [path.name for path in made.iterdir()] == ["a"]
-    with pytest.raises(SourceError, match="cannot write"), files.whole_directory(made) as hidden:
+    with pytest.raises(SinkError, match="cannot write"), files.whole_directory(made) as hidden:
         (hidden / "b").touch()
     assert [path.name for path in made.iterdir()] == ["a"]
     assert list(made.parent.iterdir()) == [made]

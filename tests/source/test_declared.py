@@ -60,10 +60,10 @@ def test_a_schema_reads_as_spark_writes_it() -> None:
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ("ts", "cannot read the schema 'ts'; write it as 'a STRING, b DOUBLE, t TIMESTAMP'"),
-        ("", "cannot read the schema ''"),
-        ("a INT, a INT", "declares 'a' twice; leave one out"),
-        ("a EPOCH_SECOND", "unknown type EPOCH_SECOND of 'a' in the schema; did you mean 'EPOCH_S"),
+        ("ts", "cannot parse the schema 'ts'; write it as 'a STRING, b DOUBLE, t TIMESTAMP'"),
+        ("", "cannot parse the schema ''"),
+        ("a INT, a INT", "declares 'a' twice; remove one"),
+        ("a EPOCH_SECOND", "unknown type EPOCH_SECOND for column 'a' in the schema; did you mean"),
         ("a ARRAY<INT>", "column 'a' is declared ARRAY<INT>; IDS reads BIGINT, DOUBLE, STRING"),
     ],
 )
@@ -75,19 +75,27 @@ def test_a_schema_that_cannot_be_read_is_refused(schema: str, message: str) -> N
 
 def test_a_schema_belongs_to_a_table() -> None:
     assert Declared.of("a INT", "NA", ["e"]).columns("e") == {"a": "INT"}
-    with pytest.raises(SourceError, match=r"does not say of which table; give schema=\{'e': …\}"):
+    with pytest.raises(SourceError, match=r"does not name its table; give schema=\{'e': …\}"):
         Declared.of("a INT", (), ["e", "f"])
-    with pytest.raises(SourceError, match="for 'f', which is no table; known: events"):
+    with pytest.raises(SourceError, match="for 'f', which is not a table; known: events"):
         Declared.of({"f": "a INT"}, (), ["events"])
 
 
 @pytest.mark.parametrize(
     ("values", "type_", "message"),
     [
-        ([1, 2], "TIMESTAMP", "holds numbers, but is declared TIMESTAMP; declare it EPOCH_SECONDS"),
-        ([1, 2], "STRING", "holds numbers, but is declared STRING; declare what it holds"),
-        ([True], "DOUBLE", "holds Booleans, but is declared DOUBLE"),
-        ([datetime(2024, 1, 1)], "EPOCH_MILLIS", "holds timestamps, but is declared EPOCH_MILLIS"),
+        (
+            [1, 2],
+            "TIMESTAMP",
+            "contains numbers, but is declared TIMESTAMP; declare it EPOCH_",
+        ),
+        ([1, 2], "STRING", "contains numbers, but is declared STRING; correct its type"),
+        ([True], "DOUBLE", "contains Booleans, but is declared DOUBLE"),
+        (
+            [datetime(2024, 1, 1)],
+            "EPOCH_MILLIS",
+            "contains timestamps, but is declared EPOCH",
+        ),
     ],
 )
 def test_a_column_that_is_never_of_its_declared_type_is_refused(
@@ -96,7 +104,7 @@ def test_a_column_that_is_never_of_its_declared_type_is_refused(
     with pytest.raises(SourceError) as refused:
         open_table({"v": values}, "t", {"v": type_})
     assert str(refused.value).startswith(f"column 'v' of table 't' {message}")
-    with pytest.raises(SourceError, match="table 't' has no column 'w', which is declared; known"):
+    with pytest.raises(SourceError, match="table 't' has no column 'w', which the schema declares"):
         open_table({"v": values}, "t", {"w": type_})
 
 
@@ -193,7 +201,7 @@ def test_the_command_line_declares_columns_and_nulls(
     assert invoke(run) == 1
     assert capsys.readouterr().err.startswith(
         "error: RANGE must be ordered by a timestamp, 'ts' is text at line 1, column 49; "
-        "row 3 of e.csv holds 'never', which is not a number; "
+        "row 3 of e.csv contains 'never', which is not a number; "
         "read it as NULL with --null 'never', or declare --schema 'ts DOUBLE'"
     )
     run += ["--schema", "ts EPOCH_SECONDS, x BIGINT"]
@@ -255,29 +263,29 @@ WAY_OUT = "write it as 2024-01-31 12:00:00, or declare schema='ts TIMESTAMP' and
 TIMES = {
     "no zone": (
         ["2024-01-01T10:00:00Z", "2024-01-01T11:00:00", "2024-01-01T12:00:00Z"],
-        "row 2 of e.csv holds '2024-01-01T11:00:00', which has no zone, unlike the others; "
+        "row 2 of e.csv contains '2024-01-01T11:00:00', which has no zone, unlike the others; "
         "declare schema='ts TIMESTAMP'",
     ),
     "a zone": (
         ["2024-01-01T10:00:00", "2024-01-01T11:00:00", "2024-01-01T12:00:00+02:00"],
-        "row 3 of e.csv holds '2024-01-01T12:00:00+02:00', which has a zone, unlike the others; "
+        "row 3 of e.csv contains '2024-01-01T12:00:00+02:00', which has a zone, unlike the others; "
         "declare schema='ts TIMESTAMP'",
     ),
     "days first": (
         ["2024-01-01 10:00:00", "2024-01-02 10:00:00", "01/02/2024 10:00"],
-        f"row 3 of e.csv holds '01/02/2024 10:00', which is not a timestamp; {WAY_OUT}",
+        f"row 3 of e.csv contains '01/02/2024 10:00', which is not a timestamp; {WAY_OUT}",
     ),
     "all days first": (
         ["31/01/2024 10:00", "01/02/2024 10:00", "02/02/2024 10:00"],
-        f"row 1 of e.csv holds '31/01/2024 10:00', which is not a timestamp; {WAY_OUT}",
+        f"row 1 of e.csv contains '31/01/2024 10:00', which is not a timestamp; {WAY_OUT}",
     ),
     "months by name": (
         ["Jan 31 2024 10:00", "1 Feb 2024 10:00", "02-Mar-2024"],
-        "row 1 of e.csv holds 'Jan 31 2024 10:00', which is not a timestamp",
+        "row 1 of e.csv contains 'Jan 31 2024 10:00', which is not a timestamp",
     ),
     "one missing": (
         ["2024-01-01 10:00:00", "unknown", "2024-01-02 10:00:00"],
-        "row 2 of e.csv holds 'unknown', which is not a timestamp",
+        "row 2 of e.csv contains 'unknown', which is not a timestamp",
     ),
 }
 
@@ -327,7 +335,7 @@ def test_numbers_that_were_read_as_text_name_the_value_that_made_them_so(
     with pytest.raises(IdsError) as refused:
         ids.sql(script, e=tmp_path / "e.csv")
     assert str(refused.value).endswith(
-        "; row 2 of e.csv holds 'NA', which is not a number; read it as NULL with null='NA', "
+        "; row 2 of e.csv contains 'NA', which is not a number; read it as NULL with null='NA', "
         "or declare schema='x DOUBLE' and set such rows aside with bad_rows='DIR'"
     )
     assert "x is text" in str(refused.value)

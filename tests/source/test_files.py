@@ -197,10 +197,10 @@ def test_a_column_on_which_files_disagree_is_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ([], "holds no data files; IDS reads .parquet"),
-        (["_SUCCESS", ".hidden.csv"], "holds no data files"),
+        ([], "contains no data files; IDS reads .parquet"),
+        (["_SUCCESS", ".hidden.csv"], "contains no data files"),
         (["a.csv", "b.jsonl"], "mixes formats (a.csv, b.jsonl)"),
-        (["a.csv", "notes.txt"], "notes.txt is of no known format"),
+        (["a.csv", "notes.txt"], "notes.txt has an unknown format"),
     ],
 )
 def test_a_directory_that_is_no_table_is_refused(
@@ -227,7 +227,7 @@ def test_a_missing_file_names_its_nearest_neighbour(tmp_path: Path) -> None:
 
 
 def test_a_wrong_extension_is_refused(tmp_path: Path) -> None:
-    assert "e.txt is of no known format; IDS reads" in refused(written(tmp_path / "e.txt", CSV))
+    assert "e.txt has an unknown format; IDS reads" in refused(written(tmp_path / "e.txt", CSV))
 
 
 @pytest.mark.parametrize(
@@ -235,16 +235,16 @@ def test_a_wrong_extension_is_refused(tmp_path: Path) -> None:
     [
         ("e.csv", "", "e.csv is empty"),
         ("e.csv", "\n\n", "e.csv is empty"),
-        ("e.csv", "a,b\n1,2\n3\n4,5\n", "row 2 of {} has 1 fields where the header has 2"),
+        ("e.csv", "a,b\n1,2\n3\n4,5\n", "row 2 of {} has 1 fields, but the header has 2"),
         ("e.csv", 'a,b\n1,2\n3,"x\n4,5\n', "e.csv ends inside a quoted field"),
         ("e.csv", "a,a\n1,2\n", "e.csv has two columns 'a'"),
         ("e.jsonl", "", "e.jsonl is empty"),
-        ("e.jsonl", "\n", "e.jsonl holds no columns"),
+        ("e.jsonl", "\n", "e.jsonl has no columns"),
         ("e.jsonl", '{"a":1}\n{"a":', "line 2 of {} is not one JSON object"),
         ("e.json", '[{"a":1},\n{"a":2}]', "line 1 of {} is not one JSON object"),
         ("e.jsonl", '{"a":1}\n{"a":"x"}\n', "Column(/a) changed from number to string"),
-        ("e.parquet", "PAR1 and no more", "e.parquet is not a whole Parquet file"),
-        ("e.parquet", "", "e.parquet is not a whole Parquet file"),
+        ("e.parquet", "PAR1 and no more", "e.parquet is not a complete Parquet file"),
+        ("e.parquet", "", "e.parquet is not a complete Parquet file"),
     ],
 )
 def test_a_damaged_file_is_named_in_one_line(
@@ -264,7 +264,7 @@ def test_half_a_parquet_file_is_refused(tmp_path: Path, keep: float) -> None:
     path = parquet(tmp_path / "e.parquet", {"x": list(range(1000))})
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * keep)])
-    assert "e.parquet is not a whole Parquet file" in refused(path)
+    assert "e.parquet is not a complete Parquet file" in refused(path)
 
 
 def test_a_parquet_file_damaged_inside_is_refused_when_it_is_read(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_column_ids_cannot_read_matters_only_when_it_is_named() -> None:
     assert source.read(["x"]).rows == 1
     with pytest.raises(DataError, match=r"^column 'tags' is a list<.*>; IDS reads numbers, text"):
         source.read(["tags"])
-    with pytest.raises(DataError, match=r"^column 'odd' is no column of one type"):
+    with pytest.raises(DataError, match=r"^column 'odd' is not a column of one type"):
         source.read(["odd"])
 
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ids
-from ids.errors import ArgumentError, CheckpointError, ScriptError, SourceError
+from ids.errors import ArgumentError, CheckpointError, ScriptError, SinkError
 from ids.spark import start
 from ids.spark.stream_count import _whole_alike
 from tests.spark.streams import UTC, arrive, events, run, source
@@ -109,7 +109,7 @@ def test_time_windows_are_sampled_as_in_process_whatever_breaks(
         taken.append(emits)
 
     options: dict[str, Any] = {"lateness": "15 seconds", "seed": SEED, "output": take}
-    with pytest.raises(SourceError, match="the disk is full"):
+    with pytest.raises(SinkError, match="the disk is full"):
         run(spark, text, tmp_path / "in", **options)
     (tmp_path / "mended").touch()
     # what is retained for questions is another matter, and may change

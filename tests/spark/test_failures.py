@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from ids.errors import DataError, IdsError, ScriptError, SetupError, SourceError
+from ids.errors import DataError, IdsError, ScriptError, SetupError, SinkError, SourceError
 from ids.spark import translated
 from ids.spark.failures import translate
 
@@ -144,7 +144,7 @@ class Told(PySparkException):
     [
         (
             "Job aborted\nCaused by: java.io.IOException: No space left on device",
-            SourceError,
+            SinkError,
             "no space left on the disk",
         ),
         (

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 import ids
 from ids import sink
 from ids.cli.app import invoke
-from ids.errors import IdsError, SourceError
+from ids.errors import IdsError, SinkError, SourceError
 from ids.sink import LocalFiles
 from ids.spark import file_system as probe
 from ids.spark import read
@@ -361,7 +361,7 @@ def test_rows_that_do_not_arrive_are_an_error_and_no_shorter_file(
 
         monkeypatch.setattr(DataFrameWriter, name, losing)
     told = "nothing" if lost == "all" else r"\d+ of \d+ (rows|bytes)"
-    with pytest.raises(SourceError, match=f"^{told} came to .*; name a place on storage that"):
+    with pytest.raises(SinkError, match=f"^{told} came to .*; name a place on storage that"):
         sinks.write(frame, f"{tmp_path}/{target}")
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
@@ -370,9 +370,9 @@ def test_a_directory_elsewhere_that_holds_other_files_is_refused(
     spark: SparkSession, mount: Mount
 ) -> None:
     save(events(3), mount.folder / "other.csv")
-    with pytest.raises(SourceError, match=r"already holds other.csv; give an empty or a new"):
+    with pytest.raises(SinkError, match=r"already contains other.csv; give an empty or a new"):
         sinks.write(spark.range(3), f"{mount.uri}/")
-    with pytest.raises(SourceError, match=r"/dir.csv is a directory; end it with /$"):
+    with pytest.raises(SinkError, match=r"/dir.csv is a directory; end it with /$"):
         (mount.folder / "dir.csv").mkdir()
         sinks.write(spark.range(3), f"{mount.uri}/dir.csv")
     assert visible(mount.folder) == ["dir.csv", "other.csv"]

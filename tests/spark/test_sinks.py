@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from ids import sink
-from ids.errors import DataError, SourceError
+from ids.errors import DataError, SinkError
 from ids.sink import faults_named, opened, resolve
 from ids.spark import spark_write as sinks
 
@@ -165,7 +165,7 @@ def test_a_disk_that_fills_up_is_one_line_and_leaves_nothing(tmp_path: Path, tar
         yield table_of([("x", 0, 1, True, 0.5)]).to_batches()[0]
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(SourceError, match=r"cannot write .*No space left on device"):
+    with pytest.raises(SinkError, match=r"cannot write .*No space left on device"):
         written_to(f"{tmp_path}/{target}", batches())
     assert leftovers(tmp_path) == []
 
@@ -174,8 +174,8 @@ def test_what_cannot_be_written_is_refused_before_any_work(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     for target in ("out.xlsx", "nowhere/out.csv"):
-        with pytest.raises(SourceError):
+        with pytest.raises(SinkError):
             sinks.write(spark.range(1), tmp_path / target)
-    with pytest.raises(SourceError, match=r"cannot write column 'a' \(array<int>\); write numbers"):
+    with pytest.raises(SinkError, match=r"cannot write column 'a' \(array<int>\); write numbers"):
         sinks.write(spark.sql("SELECT array(1) AS a"), tmp_path / "out.parquet")
     assert leftovers(tmp_path) == []

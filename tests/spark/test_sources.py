@@ -310,10 +310,10 @@ def test_what_cannot_be_read_is_refused_as_in_process(spark: SparkSession, tmp_p
             read(spark, tmp_path / name)
         assert str(there.value) == str(here.value)
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
-    with pytest.raises(SourceError, match="holds numbers, but is declared STRING"):
+    with pytest.raises(SourceError, match="contains numbers, but is declared STRING"):
         read(spark, tmp_path / "a.parquet", schema="a STRING")
     (tmp_path / "a.csv").write_text("a\n1\n")
-    with pytest.raises(SourceError, match="has no column 'b', which is declared"):
+    with pytest.raises(SourceError, match="has no column 'b', which the schema declares"):
         read(spark, tmp_path / "a.csv", schema="b INT")
     with pytest.raises(SourceError, match="is declared ARRAY<INT>; IDS reads BIGINT"):
         read(spark, tmp_path / "a.csv", schema="a ARRAY<INT>")

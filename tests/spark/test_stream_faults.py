@@ -18,7 +18,7 @@ import pytest
 from pyarrow import csv
 from pyspark.sql import SparkSession
 
-from ids.errors import CheckpointError, IdsError, SourceError
+from ids.errors import CheckpointError, IdsError, SinkError
 from ids.spark import Running, start
 from tests.spark.streams import PAPER, arrive, events, expected, in_workers, run, source
 from tests.spark.test_crash_points import Crash, contents, dying_at
@@ -62,10 +62,10 @@ def test_parts_and_files_hold_the_emits(spark: SparkSession, tmp_path: Path) -> 
     text = csv.read_csv(tmp_path / "o.csv")
     assert text["a"].to_pylist() == expected(PAPER, table)["a"].to_pylist()
     for wrong, fact in (("o.parquet", "give a directory"), ("none/o.csv", "no such directory")):
-        with pytest.raises(SourceError, match=fact):
+        with pytest.raises(SinkError, match=fact):
             run(spark, PAPER, tmp_path / "in", output=tmp_path / wrong, checkpoint=tmp_path / "ck3")
     for taken, fact in (("out/", "already"), ("o.csv", "already"), ("o.csv/", "o.csv is a file;")):
-        with pytest.raises(SourceError, match=fact):
+        with pytest.raises(SinkError, match=fact):
             run(
                 spark,
                 PAPER,

@@ -76,7 +76,7 @@ def test_a_stream_waits_for_the_first_file_of_an_empty_directory(
     folder = tmp_path / "in"
     folder.mkdir()
     options: dict[str, Any] = {"checkpoint": tmp_path / "ck", "spark": spark, "e": folder}
-    with pytest.raises(SourceError, match=r"in holds no data files yet; declare their columns"):
+    with pytest.raises(SourceError, match=r"in contains no data files yet; declare their columns"):
         start(SCRIPT, once=True, **options)
     nothing = start(SCRIPT, once=True, schema=SCHEMA, **options)
     assert ended(nothing).num_rows == 0
@@ -105,6 +105,6 @@ def test_a_file_is_no_table_of_a_stream(spark: SparkSession, tmp_path: Path) -> 
     with pytest.raises(SourceError) as refused:
         start(SCRIPT, checkpoint=tmp_path / "ck", spark=spark, e=tmp_path / "e.csv")
     assert str(refused.value) == (
-        f"{tmp_path}/e.csv is a file; a stream reads a directory to which files come, "
-        f"name {tmp_path}/ or run it without a stream"
+        f"{tmp_path}/e.csv is a file, but a stream reads a directory; "
+        f"give {tmp_path}/ or run the query without a stream"
     )

@@ -151,7 +151,7 @@ def run_stream(script: str, job: Job, options: StreamOptions, format_: str | Non
             on_progress=screen.advance,
             schema=job.schemas,
             null=job.nulls,
-            **job.tables,
+            tables=job.tables,
         )
 
     if not options.once:

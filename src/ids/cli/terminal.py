@@ -255,7 +255,7 @@ class Bar:
 # How a remedy is spelled in Python, and on the command line.
 _OPTIONS = (
     (r"; pass it as (\S+)=…$", r"; give it with --table \1=PATH"),
-    (r"; pass it as \*\*\{(.*): …\}$", r"; give it with --table \1=PATH"),
+    (r"; pass it as tables=\{(.*): …\}$", r"; give it with --table \1=PATH"),
     (r"\bbad_rows='DIR'", "--bad-rows DIR"),
     (r"\bnull='(.*?)'", r"--null '\1'"),
     (r"\bretain=True", "--retain"),

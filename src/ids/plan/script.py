@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
+from keyword import iskeyword
 from typing import Generic, TypeVar
 
-from ids.errors import KindError, ScriptError, UnknownNameError, in_script
+from ids.errors import KindError, ScriptError, SourceError, UnknownNameError, in_script
 from ids.games import GAMES, Game, find
 from ids.language import parse
 from ids.model import (
@@ -41,7 +42,7 @@ from ids.model import (
     span,
 )
 from ids.predicates import bind, bind_measure, bind_predicate, other_spelling
-from ids.source import remedy
+from ids.source import article, remedy
 
 T = TypeVar("T")
 # The kind of each column; None if it has only NULLs.
@@ -158,6 +159,34 @@ def _refuse_times_as_text(select: Select, name: str, schema: Schema) -> None:
         raise ScriptError(f"{name!r} has timestamps as text, which sort as text", at, found.hint)
 
 
+# The options of ids.sql, ids.spark.sql and ids.spark.start: no keyword table can have these names.
+OPTIONS = frozenset(
+    {
+        *("available_now", "bad_rows", "checkpoint", "lateness", "max_ahead", "null"),
+        *("on_progress", "once", "output", "progress", "reach", "retain", "schema", "seed"),
+        *("spark", "tables", "trigger"),
+    }
+)
+
+
+def merged_tables(
+    tables: Mapping[str, object] | None, named_tables: Mapping[str, object]
+) -> dict[str, object]:
+    """Merge the tables in the argument ``tables`` with the tables given as keyword arguments.
+
+    Raises SourceError if ``tables`` is not a mapping, or if a table is given twice.
+    """
+    if tables is not None and not isinstance(tables, Mapping):
+        what = article(type(tables).__name__)
+        raise SourceError(f"tables is {what}, not a dict by name; give tables={{'events': …}}")
+    merged: dict[str, object] = {}
+    for name, data in (*(tables or {}).items(), *named_tables.items()):
+        if name.lower() in map(str.lower, merged):
+            raise SourceError(f"table {name!r} is given twice; give it once")
+        merged[name] = data
+    return merged
+
+
 class Tables(Generic[T]):
     """The tables of a script, opened on first use; their names are case-insensitive."""
 
@@ -172,7 +201,8 @@ class Tables(Generic[T]):
         if folded not in self._tables:
             known = [given for given, _ in self._tables.values()]
             name = statement.table
-            given = f"{name}=…" if name.isidentifier() else f"**{{{name!r}: …}}"
+            plain = name.isidentifier() and not iskeyword(name) and name not in OPTIONS
+            given = f"{name}=…" if plain else f"tables={{{name!r}: …}}"
             raise UnknownNameError("table", name, known, statement.table_at, f"pass it as {given}")
         if folded not in self._open:
             given, data = self._tables[folded]

@@ -1,15 +1,6 @@
-"""A script over tables, in process: prepare the rows, slide the window, evaluate every emit."""
+"""Queries in process: prepare the rows of a table, slide the window, evaluate every emit."""
 
 from ids.query.approximate import Population, estimate_items, moment_items, with_moments
-from ids.query.bad_rows import (
-    FAR_TIME,
-    INFINITE,
-    NAN,
-    NULL_TIME,
-    bad_row_error,
-    file_stem,
-    notes,
-)
 from ids.query.emits import CountEmits, EmitPlan, Emits
 from ids.query.evaluate import (
     Segment,
@@ -18,10 +9,22 @@ from ids.query.evaluate import (
     last_of_each_key,
     output_columns,
     refuse_wide_windows,
-    to_table,
 )
 from ids.query.replay import Answers
-from ids.query.run import Result, run_script, shown, sql, sql_all
+from ids.query.run import (
+    FAR_TIME,
+    INFINITE,
+    NAN,
+    NULL_TIME,
+    Result,
+    bad_row_error,
+    file_stem,
+    notes,
+    run_script,
+    shown,
+    sql,
+    sql_all,
+)
 
 __all__ = [
     "FAR_TIME",
@@ -49,6 +52,5 @@ __all__ = [
     "shown",
     "sql",
     "sql_all",
-    "to_table",
     "with_moments",
 ]

@@ -1,14 +1,13 @@
-"""APPROXIMATE: at each emit a sample of the window's rows, and the estimate it gives.
+"""APPROXIMATE: at each emit, estimate the answer from a sample of the window's rows.
 
-    the window's rows ─▶ the k largest and k smallest values, taken whole
-                      └▶ of the others the first r by priority ─▶ estimate ± bound
+    rows in the window ─▶ the k largest and k smallest values, all used
+                       └▶ the first r of the other rows by priority ─▶ estimate ± bound
 
-A window of no more than r + 2·k rows is not sampled: its answer is the exact one, with no error.
-Items that sample the same measure by as many rows share the drawing.
+A window of at most r + 2·k rows is not sampled: its answer is exact, with error 0. Items with the
+same measure and sample size share a sample.
 
-The exact moments that estimates lean on, asked for as aggregates of the same query.
-
-As aggregates they are the same to the last bit in every execution, and so are the estimates.
+Estimates use the exact moments of the window, which are added to the query as aggregates. These are
+bit-equal in process and on Spark, and so are the estimates.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def _mean_power(degree: int) -> Game:
-    """Σ (y - mean)**degree / N as a game's worth; nobody asks for its attributions."""
+    """Return a game whose worth is Σ (y - mean)**degree / N; its attributions are not used."""
 
     def worth(window: Moments) -> Floats:
         mean: Floats = window.central[degree] / np.maximum(window.players, 1.0)
@@ -46,18 +45,18 @@ def _mean_power(degree: int) -> Game:
 
 
 _COUNT, _SUM, _AVG = find("COUNT"), find("SUM"), find("AVG")
-# What the rounded mean misses, as a game's worth: samples are centred at both together.
+# A game whose worth is the rounding error of the mean: samples are centred at the sum of both.
 _REST = Game("MEAN_REST", 1, 1, lambda w: w.rest, lambda w: [np.zeros_like(w.players)])
 _POWERS = {degree: _mean_power(degree) for degree in range(2, MAX_DEGREE + 1)}
 
 
 def with_moments(plan: SelectPlan) -> SelectPlan:
-    """The plan, with the moments of sampled measures beside its items."""
+    """Add the moments of sampled measures to the items of a plan."""
     return replace(plan, items=(*plan.items, *moment_items(plan)))
 
 
 def moment_items(plan: SelectPlan) -> tuple[PlannedItem, ...]:
-    """The moments of every measure that is sampled, as items under names of their own."""
+    """Return items for the moments of every sampled measure, with names of the form ``ids_…``."""
     degrees: dict[int, int] = {}
     for item in plan.sampled:
         degrees[item.measure] = max(degrees.get(item.measure, 0), item.game.degree)
@@ -71,7 +70,7 @@ def moment_items(plan: SelectPlan) -> tuple[PlannedItem, ...]:
 
 
 def _games(degree: int) -> tuple[Game, ...]:
-    """The games whose worths tell the moments up to a degree."""
+    """Return the games whose worths are the moments up to a degree."""
     first = (_SUM, _AVG, _REST) if degree else ()
     return (_COUNT, *first, *(_POWERS[d] for d in range(2, degree + 1)))
 
@@ -79,7 +78,7 @@ def _games(degree: int) -> tuple[Game, ...]:
 def moments_at(
     answers: Answers, item: PlannedItem, emits: npt.NDArray[np.int64], exponent: int
 ) -> Moments:
-    """The moments of an item's measure at some emits, for values in units of 2**exponent."""
+    """Return the moments of an item's measure at some emits, for values in units of 2**exponent."""
 
     def worth(game: Game) -> Floats:
         values, missing = answers.worths[game.name, item.measure]
@@ -96,20 +95,20 @@ def moments_at(
 
 Integers = npt.NDArray[np.int64]
 
-_BLOCK_ROWS = 2**19  # rows drawn for the emits of a block, all told
-_NOBODY = np.zeros(0, np.int64)
+_BLOCK_ROWS = 2**19  # sampled rows per block of emits
+_NO_ROWS = np.zeros(0, np.int64)
 
 
 class Population(NamedTuple):
-    """Rows in window order, key by key, and the windows that are sampled of them.
+    """Rows in window order, key by key, and the windows to sample.
 
-    priority  int64[n]
+    priority  int64[n]    the priority of each row in samples
     atoms     uint32[n]   the atom of each row
-    held      bool[a, K]  on which atoms each predicate holds
+    held      bool[a, K]  whether predicate k holds on atom i
     measures  the values of each measure; None for COUNT(*)
-    arrived, expired  int64[e]  row bounds of each window
-    sizes     int64[e]    the rows of each window (more than the bounds hold, where rows that no
-                          sample can need were left out before)
+    arrived, expired  int64[e]  end and start of each window
+    sizes     int64[e]    the number of rows in each window; more than ``arrived - expired`` if rows
+                          that cannot be in a sample were removed
     """
 
     priority: Integers
@@ -122,11 +121,11 @@ class Population(NamedTuple):
 
 
 class _Drawing(NamedTuple):
-    """What is drawn once for some items.
+    """A sample that several items share.
 
-    measure  by its number; None where values do not matter, and so there are no extremes
-    size     rows drawn
-    whole    rows of either extreme that are taken whole
+    measure  the number of the measure; None if the items do not depend on values
+    size     rows sampled per window
+    whole    rows used from each extreme
     """
 
     measure: int | None
@@ -135,7 +134,7 @@ class _Drawing(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """The rows drawn at some emits and those taken whole, emit by emit."""
+    """The sampled rows and the extreme rows of some emits, emit by emit."""
 
     emits: Integers
     sample: Integers
@@ -146,7 +145,7 @@ class _Block(NamedTuple):
 
 
 def estimate_items(plan: SelectPlan, rows: Population, answers: Answers) -> dict[str, Estimates]:
-    """Every item that asks for a sample, by name; ``answers`` are the exact ones and moments."""
+    """Estimate every APPROXIMATE item, by name; ``answers`` has exact answers and moments."""
     drawings: dict[_Drawing, list[PlannedItem]] = {}
     found = {}
     for item in plan.sampled:
@@ -160,7 +159,7 @@ def estimate_items(plan: SelectPlan, rows: Population, answers: Answers) -> dict
 
 
 def _exact(answers: Answers, item: PlannedItem, emits: int) -> Estimates:
-    """The exact answer with no error, to be overwritten where the window is sampled."""
+    """Return the exact answers with error 0; sampled windows overwrite them."""
     value, share, lift = (
         part.copy() if len(part) == emits else np.zeros(emits) for part in answers.attributed(item)
     )
@@ -171,10 +170,10 @@ def _estimate_drawing(
     drawing: _Drawing, items: Sequence[PlannedItem], rows: Population, answers: Answers,
     found: Mapping[str, Estimates],
 ) -> None:  # fmt: skip
-    """Draw at every emit whose window is larger than the sample, and estimate the items there."""
+    """Sample every window that is larger than the sample, and estimate the items there."""
     wide = np.flatnonzero(rows.sizes > drawing.size + 2 * drawing.whole)
     measure = None if drawing.measure is None else rows.measures[drawing.measure]
-    keys = Keys(rows.priority, _NOBODY if measure is None else _ranks(rows.priority, measure))
+    keys = Keys(rows.priority, _NO_ROWS if measure is None else _ranks(rows.priority, measure))
 
     def run(part: tuple[int, int]) -> None:
         for block in _blocks(drawing, keys, rows, wide[slice(*part)], answers):
@@ -189,7 +188,7 @@ def _estimate_drawing(
 
 
 def _ranks(priority: Integers, measure: Measure) -> Integers:
-    """Each player's place among all by value, equal values in an order of their own."""
+    """Return the rank of each player by value, with ties broken by priority; -1 for other rows."""
     ties = tie_breaks(priority)
     ranks = np.full(len(ties), -1, np.int64)
     if measure.players is None:
@@ -204,7 +203,7 @@ def _ranks(priority: Integers, measure: Measure) -> Integers:
 def _blocks(
     drawing: _Drawing, keys: Keys, rows: Population, emits: Integers, answers: Answers
 ) -> Iterator[_Block]:
-    """Draw at each of the given emits, from their own first window on."""
+    """Sample the given emits, block by block."""
     _, size, whole = drawing
     block = max(1, _BLOCK_ROWS // (size + 2 * whole))
     lists = tuple(np.empty(1024, np.int64) for _ in range(3))
@@ -232,12 +231,12 @@ def _blocks(
 def _range(
     number: int | None, emits: Integers, taken: Taken, rows: Population, answers: Answers
 ) -> tuple[Floats, Floats]:
-    """Bounds on the values of the players that were not taken whole."""
+    """Return bounds on the values of the players that are not among the extremes."""
     measure = None if number is None else rows.measures[number]
     if number is None or measure is None:
         return np.zeros(len(emits)), np.zeros(len(emits))
     players, _ = answers.worths["COUNT", number]
-    # where all players were taken whole there are no bounds: low above high says so
+    # if all players are among the extremes there are no bounds: low > high
     all_whole = players[emits] <= taken.held
     low = np.where(all_whole, 1.0, measure.values[taken.low])
     return low, np.where(all_whole, 0.0, measure.values[taken.high])
@@ -245,9 +244,9 @@ def _range(
 
 @np.errstate(over="ignore", invalid="ignore")
 def _estimate(item: PlannedItem, block: _Block, rows: Population, answers: Answers) -> Estimates:
-    """Estimates in units of 2**exponent, so that no square of a value leaves the doubles.
+    """Estimate an item in units of 2**exponent, so that squares of values do not overflow.
 
-    A third or fourth moment may be infinite. Then there is no estimate: NaN, and an infinite error.
+    A third or fourth moment may be infinite; then the estimate is NaN and its error is infinite.
     """
     assert item.predicate is not None
     measure = rows.measures[item.measure]
@@ -276,7 +275,7 @@ def _estimate(item: PlannedItem, block: _Block, rows: Population, answers: Answe
 
 
 def _exponent(block: _Block, values: Floats) -> int:
-    """That of the largest magnitude of any player at these emits."""
+    """Return the exponent of the largest magnitude of any player at these emits."""
     bounds = block.parts.low, block.parts.high
     known = [values[block.sample], values[block.whole], *bounds]
     return int(np.frexp(max(np.abs(each).max(initial=0.0) for each in known))[1])

@@ -1,9 +1,9 @@
-"""When a window emits, and which rows it then holds.
+"""Window order, when a window emits, and which rows it contains then.
 
 rows    ─●──●─●───●────●●──●─▶ time          (t - d, t] at whole multiples t of the slide
-panes  |  1  |  2  |  3  |  4  |             a row of pane p is inside at instants p … p+w-1
+panes  |  1  |  2  |  3  |  4  |             a row of pane p is in the windows p … p+w-1
 
-The rows in window order: key by key, and within a key by the ORDER BY columns.
+In window order, rows are sorted by key, and within a key by the ORDER BY columns.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """How the input's rows stand in window order.
+    """The window order of the input's rows.
 
-    rows    int64[n] input row of each place, or None when the input is in order already
-    starts  int64[k + 1] where each key's rows begin (one key without PARTITION BY)
-    stream  int64[n] place of each row in the order of the whole stream, or None when it is
-            the place itself (one key)
+    rows    int64[n] input row at each position, or None if the input is already in order
+    starts  int64[k + 1] where each key's rows start (one key without PARTITION BY)
+    stream  int64[n] position of each row when the rows of all keys are sorted together, or None if
+            that is its own position (one key)
     """
 
     rows: Rows | None
@@ -38,7 +38,7 @@ class Ordering:
 
 
 def arrange(order: list[ColumnData], keys: list[ColumnData], rows: int) -> Ordering:
-    """Sort stably by the order columns, then by key; cost O(n) when already in order."""
+    """Sort stably by the order columns, then by key; O(n) if already in order."""
     by_time = _sort_order(order, rows)
     if not keys:
         return Ordering(by_time, np.array([0, rows], dtype=np.int64), None)
@@ -52,7 +52,7 @@ def arrange(order: list[ColumnData], keys: list[ColumnData], rows: int) -> Order
 
 
 def key_codes(keys: list[ColumnData]) -> tuple[Rows, int]:
-    """A dense number for each row's key, ascending by the key's values, NULL first."""
+    """Number the keys from 0 by value, NULL first; returns each row's key and their number."""
     codes = np.zeros(len(keys[0]), dtype=np.int64)
     for column in keys:
         _, rank = np.unique(_comparable(column), return_inverse=True)
@@ -65,17 +65,17 @@ def key_codes(keys: list[ColumnData]) -> tuple[Rows, int]:
 
 
 def _comparable(column: ColumnData) -> npt.NDArray[np.generic]:
-    """Numbers that order as the column does (text: the rank of its dictionary value)."""
+    """Return numbers that sort like the column (for text, ranks in its dictionary)."""
     if column.dictionary is None:
         return column.values
-    # as objects: fixed-width text would drop trailing NULs and cost the longest word each time
+    # as objects: fixed-width text would drop trailing NULs and pad every word to the longest
     _, rank = np.unique(column.dictionary, return_inverse=True)
     ranks: Rows = rank.astype(np.int64)
     return ranks[column.values] if len(ranks) else np.zeros(len(column), np.int64)
 
 
 def _sort_order(columns: list[ColumnData], rows: int) -> Rows | None:
-    """The stable sort order, NULL first, or None where the rows are in order."""
+    """Return the stable sort order, NULL first, or None if the rows are already in order."""
     if rows < 2 or not columns:
         return None
     keys: list[npt.NDArray[np.generic]] = []
@@ -100,10 +100,10 @@ _MOST_EMITS = 2**31
 class EmitPlan(Protocol):
     """The emits of a query, key by key.
 
-    arrived, expired  uint64[e]  row bounds of each emit's window, in window order
+    arrived, expired  uint64[e]  end and start of each emit's window, in window order
     instant           int64[e]   µs of each emit, or None: the newest row's event time
     key               int64[e]   the key
-    continues         bool[e]    whether the emit before stands exactly one slide before
+    continues         bool[e]    whether the previous emit is exactly one slide earlier
     """
 
     @property
@@ -121,7 +121,7 @@ class EmitPlan(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Emits:
-    """Emits written out (see ``EmitPlan``)."""
+    """Emits as arrays (see ``EmitPlan``)."""
 
     arrived: Bounds
     expired: Bounds
@@ -134,7 +134,7 @@ class Emits:
 
 
 def chosen(emits: EmitPlan, which: npt.NDArray[np.generic]) -> Emits:
-    """Some of the emits, by their numbers or by a mask."""
+    """Select emits by number or by mask."""
     return Emits(
         emits.arrived[which],
         emits.expired[which],
@@ -147,8 +147,8 @@ def chosen(emits: EmitPlan, which: npt.NDArray[np.generic]) -> Emits:
 class CountEmits:
     """The emits of a count window: every ``slide`` rows of each key, from the first row on.
 
-    A last partial slide emits nothing. Worked out when asked for: a query that emits at every row
-    needs none of these arrays.
+    A last partial slide emits nothing. The arrays are computed on demand, since a query that emits
+    at every row does not need them.
     """
 
     instant = None
@@ -185,28 +185,28 @@ class CountEmits:
         return self._nth > 0
 
 
-def plan_time(window: TimeWindow, times: Rows, starts: Rows, last: int | None = None) -> Emits:
-    """Every instant whose window is not empty, up to the first at or after the last event.
+def plan_time(window: TimeWindow, times: Rows, starts: Rows) -> Emits:
+    """Emit at every instant whose window is not empty, up to the first at or after the last event.
 
-    ``times`` are µs in window order; ``last`` is the last event of any key (default: of these).
+    ``times`` are µs in window order.
     """
     assert window.slide is not None
     width = window.duration // window.slide
     panes = -(-times // window.slide)
     if not len(panes):
-        return _no_emits()
-    final = -(-(int(times.max()) if last is None else last) // window.slide)
+        none = np.zeros(0, np.int64)
+        return Emits(none.view(np.uint64), none.view(np.uint64), none, none, none.view(np.bool_))
     key_of_row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     fresh = np.ones(len(panes), dtype=np.bool_)
     fresh[1:] = (panes[1:] != panes[:-1]) | (key_of_row[1:] != key_of_row[:-1])
     pane, key = panes[fresh], key_of_row[fresh]
-    until = np.full(len(pane), np.int64(final + 1))
+    until = np.full(len(pane), panes.max() + 1)
     same = key[1:] == key[:-1]
-    until[:-1][same] = np.minimum(pane[1:][same], final + 1)
-    reach = np.minimum(until - pane, width)
-    _refuse_too_many(int(reach.sum()))
-    which = np.repeat(np.arange(len(pane)), reach)
-    instant = pane[which] + _within(reach)
+    until[:-1][same] = pane[1:][same]
+    emits_of_pane = np.minimum(until - pane, width)
+    _refuse_too_many(int(emits_of_pane.sum()))
+    which = np.repeat(np.arange(len(pane)), emits_of_pane)
+    instant = pane[which] + _within(emits_of_pane)
     key = key[which]
     arrived = _rows_up_to(panes, starts, key, instant)
     expired = _rows_up_to(panes, starts, key, instant - width)
@@ -216,13 +216,13 @@ def plan_time(window: TimeWindow, times: Rows, starts: Rows, last: int | None = 
 
 
 def _rows_up_to(panes: Rows, starts: Rows, key: Rows, instant: Rows) -> npt.NDArray[np.uint64]:
-    """For each emit, the end of its key's rows whose pane is at or before ``instant``."""
+    """For each emit, return the end of its key's rows whose pane is at or before ``instant``."""
     if len(starts) == 2:
         return np.searchsorted(panes, instant, side="right").astype(np.uint64)
-    # one search for all keys: give each key its own part of the number line
+    # one search for all keys: each key gets its own range of numbers
     low = min(int(panes.min()), int(instant.min()))
     span = max(int(panes.max()), int(instant.max())) - low + 1
-    if span > 2**62 // len(starts):  # too long a part: count only the panes that hold a row
+    if span > 2**62 // len(starts):  # the ranges would overflow: number only non-empty panes
         known = np.unique(panes)
         panes, instant = (np.searchsorted(known, each, side="right") for each in (panes, instant))
         low, span = 0, len(known) + 1
@@ -231,15 +231,9 @@ def _rows_up_to(panes: Rows, starts: Rows, key: Rows, instant: Rows) -> npt.NDAr
 
 
 def _within(sizes: Rows) -> Rows:
-    """0, 1, … within each group of the given sizes."""
+    """Return 0, 1, … within each group of the given sizes."""
     ends = np.cumsum(sizes)
     return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - sizes, sizes)
-
-
-def _no_emits() -> Emits:
-    empty = np.zeros(0, dtype=np.int64)
-    bounds = empty.astype(np.uint64)
-    return Emits(bounds, bounds, empty, empty, np.zeros(0, dtype=np.bool_))
 
 
 def _refuse_too_many(emits: int) -> None:

@@ -1,6 +1,6 @@
-"""A segment of rows in window order evaluated: every item of a plan at every emit, as columns.
+"""Evaluate a segment of rows in window order: every item of a plan at every emit, as columns.
 
-Whole tables and the tasks of a count window on Spark share it.
+In process a segment is a whole table; on Spark it is the rows of one task of a count window.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from ids.errors import StateError
 from ids.games import Attributed, Estimates
 from ids.kernels import Rows
-from ids.model import MAX_ROWS, ColumnData, ItemKind, Kind, Scale, Table
+from ids.model import MAX_ROWS, ItemKind, Scale
 from ids.plan import PlannedItem, SelectPlan
 from ids.predicates import Measure
 from ids.query.approximate import Population, estimate_items, with_moments
@@ -29,19 +29,16 @@ from ids.query.replay import (
     answer_every_row,
     answer_wide_range,
 )
-from ids.source import ARROW_TYPES
-
-EMIT_TIME = ARROW_TYPES["TIMESTAMP"]
 
 
 class Segment(NamedTuple):
     """Rows in window order, and the emits over them.
 
     atoms     uint32[n]   the atom of each row
-    held      bool[a, K]  on which atoms each predicate holds
+    held      bool[a, K]  whether predicate k holds on atom i
     measures  the values of each measure; None for COUNT(*)
-    scales    one for each measure; None where its values lie too far apart for one
-    priority  int64[n]    what samples are drawn by; empty where no item asks for one
+    scales    the scale of each measure; None if its values are too far apart for one scale
+    priority  int64[n]    the priority of each row in samples; empty without APPROXIMATE items
     """
 
     atoms: npt.NDArray[np.uint32]
@@ -55,7 +52,7 @@ class Segment(NamedTuple):
 def evaluate_segment(
     plan: SelectPlan, segment: Segment, progress: Progress | None = None
 ) -> Answers:
-    """Every item of a plan at every emit."""
+    """Compute every item of a plan at every emit."""
     answers = Answers()
     steps = len(plan.measures)
     atoms, held, measures, scales, emits, priority = segment
@@ -77,7 +74,7 @@ def evaluate_segment(
 def _measure_job(
     plan: SelectPlan, number: int, segment: Segment, progress: Progress | None
 ) -> MeasureJob:
-    """The work on measure ``number`` of a plan."""
+    """Collect what is needed to compute the items over measure ``number``."""
     atoms, held, measure = segment.atoms, segment.held, segment.measures[number]
     items = [item for item in plan.items if item.measure == number]
     predicates = sorted({i.predicate for i in items if i.predicate is not None})
@@ -92,14 +89,14 @@ def _measure_job(
 
 
 def _part(progress: Progress, number: int, steps: int) -> Progress:
-    """Progress of one measure as a part of the whole."""
+    """Report the progress of one measure as part of the whole."""
     return lambda done, total: progress(number * total + done, steps * total)
 
 
 def scale_of(plan: SelectPlan, number: int, measure: Measure | None) -> Scale | None:
-    """One scale for a whole measure, so that neither segments nor paths show in the last bits.
+    """Return one scale for a whole measure, so that results do not depend on the segments.
 
-    None where the values lie too far apart for one.
+    Returns None if the values are too far apart for one scale.
     """
     degree = plan.degrees[number]
     if measure is None or degree == 0:
@@ -108,7 +105,7 @@ def scale_of(plan: SelectPlan, number: int, measure: Measure | None) -> Scale | 
 
 
 def last_of_each_key(emits: EmitPlan) -> Emits:
-    """The last emit of each key, and the one before it where a delta will look back at it."""
+    """Keep the last emit of each key, and the emit before it, which SHAPLEY_DELTA needs."""
     last = np.flatnonzero(np.diff(emits.key, append=-1))
     before = last[emits.continues[last]] - 1
     both = np.union1d(last, before)
@@ -117,19 +114,19 @@ def last_of_each_key(emits: EmitPlan) -> Emits:
 
 
 def refuse_wide_windows(emits: EmitPlan) -> None:
-    """A window of more rows than are summed exactly is an error."""
+    """Raise an error if a window has more rows than can be summed exactly."""
     if isinstance(emits, CountEmits) and emits.window.size <= MAX_ROWS:
         return
     widest = int((emits.arrived - emits.expired).max(initial=0))
     if widest > MAX_ROWS:
         raise StateError(
-            f"a window of {widest:,} rows is more than the {MAX_ROWS:,} that are summed exactly; "
+            f"a window has {widest:,} rows, but at most {MAX_ROWS:,} can be summed exactly; "
             "choose a shorter window"
         )
 
 
 def output_columns(plan: SelectPlan, emits: EmitPlan, answers: Answers) -> dict[str, pa.Array]:
-    """``n``, then the items in the order they were asked."""
+    """Return the column ``n``, then the items in the order of the SELECT."""
     counts = answers.counts
     if counts is None:
         counts = (emits.arrived - emits.expired).view(np.int64)
@@ -147,10 +144,10 @@ def output_columns(plan: SelectPlan, emits: EmitPlan, answers: Answers) -> dict[
 def item_columns(
     item: PlannedItem, found: Attributed | Estimates, continues: npt.NDArray[np.bool_]
 ) -> dict[str, pa.Array]:
-    """An attribution, or its change since one slide before, under the names of its columns.
+    """Return the columns of an attribution, or of its change since the previous slide.
 
-    ``continues`` says where the emit before stands exactly one slide before. The change from one
-    infinity to another is NaN, as on Spark.
+    ``continues`` is true if the previous emit is exactly one slide earlier. The difference of two
+    infinities is NaN, as on Spark.
     """
     changes = item.kind is ItemKind.DELTA
     parts = {"SHARE": found.share, "LIFT": found.lift}
@@ -169,31 +166,14 @@ def item_columns(
 def _before(
     values: npt.NDArray[np.float64], continues: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """What stood one slide before; 0 where nothing did."""
+    """Return the value one slide earlier, or 0 if there is none."""
     before = np.zeros_like(values)
     before[1:] = values[:-1]
     return np.where(continues, before, 0.0)
 
 
 def _doubles(values: npt.NDArray[np.float64], missing: npt.NDArray[np.bool_] | None) -> pa.Array:
-    """A double column; ``missing`` marks the NULLs."""
+    """Build a double column; ``missing`` marks the NULLs."""
     if missing is None or not missing.any():
         return pa.Array.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(values)])
     return pa.array(values, mask=missing)
-
-
-def to_array(column: ColumnData) -> pa.Array:
-    """One column as an Arrow array of its natural type."""
-    missing = None if column.valid is None else ~column.valid
-    if column.kind is Kind.TEXT:
-        codes = pa.array(column.values, mask=missing)
-        texts = pa.array(list(column.dictionary if column.dictionary is not None else []), "string")
-        return pa.DictionaryArray.from_arrays(codes, texts).cast("string")
-    if column.kind is Kind.TIME:
-        return pa.array(column.values, mask=missing).cast(EMIT_TIME)
-    return pa.array(column.values, mask=missing)
-
-
-def to_table(table: Table) -> pa.Table:
-    """A whole table."""
-    return pa.table({name: to_array(column) for name, column in table.columns.items()})

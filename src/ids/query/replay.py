@@ -1,11 +1,11 @@
-"""One measure's items at every emit, in one of three ways, all exact and all the same to the bit.
+"""Compute the items of one measure at every emit, on one of three paths with bit-equal results.
 
-every row   first-degree games of a count window that emits at every row: one kernel takes rows
-            to output columns
-blocks      any emits: the slide kernel leaves a block of summaries, closed forms evaluate it, on
-            as many threads as there are
-wide range  values too far apart in magnitude for the digits of one scale: windows that hold such
-            a value are summed as Python integers, which hold any double; slower by far
+every row   first-degree games of a count window that emits at every row: one kernel computes the
+            output columns from the rows
+blocks      any emits: the slide kernel writes a block of summaries, and closed forms evaluate it,
+            in parallel threads
+wide range  values too far apart in magnitude for one scale: windows with such a value are summed
+            as Python integers, which represent any double; much slower
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ Progress = Callable[[int, int], None]
 
 
 class MeasureJob(NamedTuple):
-    """What is to be answered of one measure.
+    """The items to compute for one measure.
 
-    number      the measure's place in the plan
-    items       what the SELECT asks of it
+    number      the number of the measure in the plan
+    items       the items of the SELECT over the measure
     predicates  the numbers of their predicates, ascending
-    held        bool[a, p]  on which atoms each of these holds
-    rows        each row's atom and value; a row that is no player is of atom a, which holds nothing
+    held        bool[a, p]  whether predicate p holds on atom a
+    rows        each row's atom and value; a row that is not a player has an extra, empty atom
     gaps        whether there are such rows
     """
 
@@ -71,16 +71,16 @@ class MeasureJob(NamedTuple):
 
     @property
     def games(self) -> dict[str, Game]:
-        """The games of the items, by name."""
+        """Return the games of the items, by name."""
         return {item.game.name: item.game for item in self.items}
 
 
 @dataclass(slots=True)
 class Answers:
-    """Worths by (game, measure), attributions by (game, measure, predicate).
+    """Worths by (game, measure), attributions by (game, measure, predicate), for every emit.
 
-    counts   rows in the window at each emit, where the path that answered knows them already
-    sampled  by name, the items that are answered from samples, one window an emit
+    counts   rows in the window at each emit, if the path has computed them
+    sampled  estimates of APPROXIMATE items, by name
     """
 
     worths: dict[tuple[str, int], tuple[Floats, Bools]] = field(default_factory=dict)
@@ -90,28 +90,23 @@ class Answers:
 
     @classmethod
     def allocate(cls, items: Sequence[PlannedItem], measure: int, emits: int) -> Answers:
-        """Arrays for the items over one measure, to be filled."""
-        answers = cls()
-        for item in items:
-            name = item.game.name
-            if (name, measure) not in answers.worths:
-                answers.worths[name, measure] = (_buffer(emits), np.zeros(emits, np.bool_))
-            if item.predicate is not None:
-                key = (name, measure, item.predicate)
-                if key not in answers.attributions:
-                    answers.attributions[key] = Attributed(
-                        _buffer(emits), _buffer(emits), _buffer(emits)
-                    )
-        return answers
+        """Allocate arrays for the items over one measure; the caller fills them."""
+        games = dict.fromkeys(item.game.name for item in items)
+        asked = [item for item in items if item.predicate is not None]
+        keys = dict.fromkeys((item.game.name, measure, item.predicate) for item in asked)
+        return cls(
+            {(name, measure): (_buffer(emits), np.zeros(emits, np.bool_)) for name in games},
+            {key: Attributed(*(_buffer(emits) for _ in range(3))) for key in keys},
+        )
 
-    def place(self, other: Answers, chosen: Bools) -> None:
-        """Fill in what was answered at the ``chosen`` emits alone."""
-        for key, pair in other.worths.items():
+    def fill(self, some: Answers, emits: Bools) -> None:
+        """Copy the answers for some of the emits into these arrays."""
+        for key, pair in some.worths.items():
             for whole, part in zip(self.worths[key], pair, strict=True):
-                whole[chosen] = part
-        for name, attributed in other.attributions.items():
+                whole[emits] = part
+        for name, attributed in some.attributions.items():
             for whole, part in zip(self.attributions[name], attributed, strict=True):
-                whole[chosen] = part
+                whole[emits] = part
 
     def __or__(self, other: Answers) -> Answers:
         counts = self.counts if other.counts is None else other.counts
@@ -123,27 +118,26 @@ class Answers:
         )
 
     def aggregate(self, item: PlannedItem) -> tuple[Floats, Bools]:
-        """The aggregate itself, and where it is NULL."""
+        """Return the values of an aggregate, and where it is NULL."""
         return self.worths[item.game.name, item.measure]
 
     def attributed(self, item: PlannedItem) -> Attributed:
-        """The item's value, share and lift."""
+        """Return the value, share and lift of an item."""
         return self.attributions[item.game.name, item.measure, item.predicate]
 
 
 def _buffer(rows: int) -> Floats:
-    """An uninitialised float64 column from Arrow's pool: aligned to 64 bytes, pages kept warm."""
+    """Allocate an uninitialised float64 column from Arrow's pool, aligned to 64 bytes."""
     return np.frombuffer(pa.allocate_buffer(rows * 8), dtype=np.float64)
 
 
-# Blocks: at most so many words of summaries, and so many emits.
-_BLOCK_WORDS = 2**18
-_LARGEST_BLOCK = 8_192
+_BLOCK_WORDS = 2**18  # words of summaries per block, at most
+_LARGEST_BLOCK = 8_192  # emits per block, at most
 _ROWS_PER_THREAD = 50_000
 
 
 class _Summaries(NamedTuple):
-    """Which summaries each row touches, which of them make up an item, and their number."""
+    """The summaries that each row updates, those that make up an item, and their number."""
 
     touched: Lists
     merged: Lists
@@ -151,7 +145,7 @@ class _Summaries(NamedTuple):
 
 
 def answer_blocks(job: MeasureJob, scale: Scale) -> Answers:
-    """Every item over one measure, whose values the scale holds."""
+    """Compute the items by blocks of summaries; all values must fit the scale."""
     total = len(job.emits)
     answers = Answers.allocate(job.items, job.number, total)
     summaries = _choose_summaries(job.held, len(job.rows.atom), total)
@@ -173,10 +167,10 @@ def answer_blocks(job: MeasureJob, scale: Scale) -> Answers:
 
 
 def _choose_summaries(held: Bools, rows: int, emits: int) -> _Summaries:
-    """Summaries per atom or per item, whichever costs less here.
+    """Choose summaries per atom or per item, whichever costs less.
 
-    Summaries per atom: a row touches one, an emit merges many. Summaries per item: a row touches
-    every item it belongs to, an emit merges nothing.
+    With summaries per atom, a row updates one and an emit merges many. With summaries per item, a
+    row updates one for every item it belongs to, and an emit merges nothing.
     """
     atoms, items = held.shape
     per_item = np.concatenate([np.ones((atoms, 1), dtype=np.bool_), held], axis=1)
@@ -188,7 +182,7 @@ def _choose_summaries(held: Bools, rows: int, emits: int) -> _Summaries:
 
 
 def _each_its_own(count: int, *, spare: bool = False) -> Lists:
-    """List k holds k alone; ``spare`` adds an empty list at the end."""
+    """Make list k contain only k; ``spare`` adds an empty list at the end."""
     starts = np.arange(count + 1, dtype=np.uint32)
     if spare:
         starts = np.append(starts, starts[-1])
@@ -196,7 +190,7 @@ def _each_its_own(count: int, *, spare: bool = False) -> Lists:
 
 
 def _as_lists(member: Bools, *, spare: bool = False) -> Lists:
-    """Row k of a membership matrix as list k; ``spare`` adds an empty list at the end."""
+    """Convert row k of a membership matrix to list k; ``spare`` adds an empty list at the end."""
     starts = np.concatenate([[0], np.cumsum(member.sum(axis=1))])
     if spare:
         starts = np.append(starts, starts[-1])
@@ -204,7 +198,7 @@ def _as_lists(member: Bools, *, spare: bool = False) -> Lists:
 
 
 def _thread_parts(emits: EmitPlan) -> list[tuple[int, int]]:
-    """The emits cut into parts of about equal rows, one a thread."""
+    """Divide the emits into parts with about equal numbers of rows, one per thread."""
     count = len(emits.arrived)
     if count == 0:
         return []
@@ -217,9 +211,9 @@ def _thread_parts(emits: EmitPlan) -> list[tuple[int, int]]:
 def _replay(
     job: MeasureJob, scale: Scale, summaries: _Summaries, start: int, stop: int
 ) -> Iterator[tuple[slice, Centred]]:
-    """The emits from ``start`` to ``stop``, block by block, from their own first window on.
+    """Yield the emits from ``start`` to ``stop`` block by block, with their centred summaries.
 
-    Sums are exact, so a part that starts over yields the same bits as one that goes on.
+    Sums are exact, so a part that starts from empty summaries yields the same bits.
     """
     emits = job.emits
     first = emits.expired[start]
@@ -243,7 +237,7 @@ def _replay(
 def _evaluate_block(
     job: MeasureJob, scale: Scale, emits: Centred, here: slice, answers: Answers
 ) -> None:
-    """The closed forms of one block, in the measure's own units; infinite where no double holds."""
+    """Evaluate the closed forms of one block in the measure's units; overflow gives infinity."""
     moments = moments_of(emits)
     members = emits.members.astype(np.float64)
     for name, game in job.games.items():
@@ -259,16 +253,15 @@ def _evaluate_block(
                     part[here] = np.ldexp(found[row], unit)
 
 
-# Wide range: so many emits at a time, and rows summed at a time.
-_WIDE_EMITS = 2_048
-_WIDE_ROWS = 16_384
+_WIDE_EMITS = 2_048  # emits per step on the wide-range path
+_WIDE_ROWS = 16_384  # rows summed per step
 
 
 def answer_wide_range(job: MeasureJob, degree: int) -> Answers:
-    """Every item over one measure, of which power sums up to ``degree`` are needed.
+    """Compute the items of a measure whose values do not fit one scale, up to ``degree``.
 
-    Windows without a value that is far from most others go through the kernels. In the others each
-    emit is a difference of running sums: those of the rows that came less those that went.
+    Windows without an outlier use the kernels. In the others an emit is a difference of running
+    sums: over the rows that have arrived, minus over the rows that have expired.
     """
     values, emits = job.rows.values, job.emits
     scale, far = Scale.fit_most(values, degree)
@@ -277,20 +270,20 @@ def answer_wide_range(job: MeasureJob, degree: int) -> Answers:
     answers = Answers.allocate(job.items, job.number, len(emits))
     near = Rows(job.rows.atom, np.where(far, 0.0, values))
     kernels = job._replace(rows=near, emits=chosen(emits, ~wide), progress=None)
-    answers.place(answer_blocks(kernels, scale), ~wide)
-    answers.place(_answer_wide(job._replace(emits=chosen(emits, wide))), wide)
+    answers.fill(answer_blocks(kernels, scale), ~wide)
+    answers.fill(_answer_wide(job._replace(emits=chosen(emits, wide))), wide)
     return answers
 
 
 def _answer_wide(job: MeasureJob) -> Answers:
     answers = Answers.allocate(job.items, job.number, len(job.emits))
-    came, went = _Running(job), _Running(job)
+    all_arrived, all_expired = _Running(job), _Running(job)
     total = len(job.emits)
     for first in range(0, total, _WIDE_EMITS):
         here = slice(first, min(first + _WIDE_EMITS, total))
-        arrived = came.before(job.emits.arrived[here].view(np.int64))
-        expired = went.before(job.emits.expired[here].view(np.int64))
-        window, *items = (_less(a, b) for a, b in zip(arrived, expired, strict=True))
+        arrived = all_arrived.before(job.emits.arrived[here].view(np.int64))
+        expired = all_expired.before(job.emits.expired[here].view(np.int64))
+        window, *items = (_difference(a, b) for a, b in zip(arrived, expired, strict=True))
         for name, game in job.games.items():
             worth, missing = answers.worths[name, job.number]
             worth[here] = big_worth(game, window)
@@ -305,14 +298,14 @@ def _answer_wide(job: MeasureJob) -> Answers:
     return answers
 
 
-def _less(a: Powers, b: Powers) -> Powers:
+def _difference(a: Powers, b: Powers) -> Powers:
     return Powers(a.rows - b.rows, [x - y for x, y in zip(a.sums, b.sums, strict=True)], a.unit)
 
 
 class _Running:
-    """Sums of all rows before a position that only moves forward.
+    """Running power sums over all rows before a position that only moves forward.
 
-    The first sums are of every player, the others of the players on which a predicate holds.
+    The first sums are over all players, the others over the players on which a predicate holds.
     """
 
     def __init__(self, job: MeasureJob) -> None:
@@ -320,14 +313,14 @@ class _Running:
         self._degree = max(item.game.degree for item in job.items)
         self._member = np.ones((len(job.held) + 1, 1 + job.held.shape[1]), np.bool_)
         self._member[:-1, 1:] = job.held
-        self._member[-1] = False  # a row of the last atom is no player
+        self._member[-1] = False  # a row with the last atom is not a player
         self._unit = unit_of(job.rows.values)
         self._at = 0
         self._counts = [0] * self._member.shape[1]
         self._sums = [[0] * self._degree for _ in self._counts]
 
     def before(self, positions: Integers) -> list[Powers]:
-        """The sums before each of some ascending positions, for every player and predicate."""
+        """Return the sums before each of the ascending positions: all players, then predicates."""
         items = range(len(self._counts))
         counts = [np.full(len(positions), self._counts[i]) for i in items]
         sums = [
@@ -353,7 +346,7 @@ class _Running:
 
 
 def _running(values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """Sums of the first 0, 1, 2 … values."""
+    """Return the sums of the first 0, 1, 2 … values."""
     sums = np.zeros(len(values) + 1, values.dtype)
     np.cumsum(values, out=sums[1:])
     return sums
@@ -364,7 +357,7 @@ _LONGEST = 2**20 // BLOCK * BLOCK
 
 
 def answer_every_row(job: MeasureJob, scale: Scale) -> Answers | None:
-    """Every item over one measure, or None where the general path must serve."""
+    """Compute the items with the kernel for emits at every row; None if it does not apply."""
     emits = job.emits
     if not isinstance(emits, CountEmits) or len(job.predicates) > DENSE_ITEMS:
         return None
@@ -395,20 +388,20 @@ def answer_every_row(job: MeasureJob, scale: Scale) -> Answers | None:
 
 
 def _aligned_rows(columns: int, rows: int) -> Floats:
-    """Uninitialised float64[columns, rows or a few more], each column aligned to 64 bytes."""
+    """Allocate float64[columns, at least rows], each column aligned to 64 bytes."""
     width = -(-rows // 8) * 8 + 8
     return _buffer(columns * width).reshape(columns, width)
 
 
 def _row_parts(rows: int, window: int) -> list[tuple[int, int]]:
-    """Emits in parts long enough that summing the rows already inside is no matter."""
+    """Divide the rows into parts, long enough that summing each first window costs little."""
     even = -(-rows // THREADS // BLOCK) * BLOCK
     length = max(BLOCK, min(even, max(_LONGEST, 16 * window // BLOCK * BLOCK)))
     return [(at, min(at + length, rows)) for at in range(0, rows, length)]
 
 
 def _membership(held: Bools) -> Integers:
-    """A word for each atom: bit 0 for the window, bit k for item k - 1; one more for nobody."""
+    """Return a word per atom: bit 0 for the window, bit k for item k - 1; a last word 0."""
     member = np.ones(len(held) + 1, np.int64)
     member[-1] = 0
     for k in range(held.shape[1]):
@@ -417,7 +410,7 @@ def _membership(held: Bools) -> Integers:
 
 
 class _OutputRows:
-    """Which answers the items need, and the output row of each."""
+    """The answers that the items need, and the output row of each."""
 
     def __init__(self, job: MeasureJob) -> None:
         self.number = job.number
@@ -452,7 +445,7 @@ class _OutputRows:
         return self.columns - 1
 
     def forms(self, most: int) -> Forms:
-        """The games as the kernel takes them; a weight is the worth of that moment alone."""
+        """Describe the games for the kernel; each weight is the worth of that moment alone."""
         games = list(self.games.values())
         one, zero = np.ones(1), np.zeros(1)
         central = np.zeros((3, 1))
@@ -475,7 +468,7 @@ class _OutputRows:
         )
 
     def answers(self, out: Floats) -> Answers:
-        """The output rows under the names the items look them up by."""
+        """Return the output rows as answers."""
         answers = Answers()
         answers.counts = counts = out[0].view(np.int64)
         counted = self.worth.get("COUNT", -1)

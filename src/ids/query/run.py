@@ -1,53 +1,222 @@
-"""A script run over tables: each SELECT takes rows to atoms, atoms to emits, emits to a table."""
+"""Run a script over tables in process: prepare the rows of each SELECT, evaluate it, return Arrow.
+
+    table ─▶ WHERE ─▶ bad rows out ─▶ window order ─▶ atoms ─▶ emits ─▶ output columns
+
+On Spark, ``spark_prepare`` and ``spark_bad_rows`` have the same reasons, errors and files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ids.errors import DataError, SinkError
 from ids.model import (
-    ColumnData,
+    FIRST_INSTANT,
+    LAST_INSTANT,
     CountWindow,
     Explain,
     Kind,
     Register,
     Select,
     Statement,
+    Table,
     checked_seed,
     local_path,
+    nulls,
     render,
+    unused,
 )
-from ids.plan import Schema, SelectPlan, Step, Tables, explain, nothing_asked, planned
-from ids.predicates import Refinement
-from ids.query.bad_rows import BadRowsFolder
-from ids.query.emits import CountEmits, EmitPlan, plan_time
+from ids.plan import (
+    Schema,
+    SelectPlan,
+    Step,
+    Tables,
+    explain,
+    merged_tables,
+    nothing_asked,
+    planned,
+)
+from ids.predicates import Measure, Refinement, evaluate_measure, holds
+from ids.query.emits import CountEmits, EmitPlan, Ordering, arrange, plan_time
 from ids.query.evaluate import (
-    EMIT_TIME,
     Segment,
     evaluate_segment,
     last_of_each_key,
     output_columns,
     refuse_wide_windows,
     scale_of,
-    to_array,
 )
-from ids.query.prepare import BadRows, Prepared, prepare
 from ids.query.replay import Answers, Progress
-from ids.source import Declared, Source, misread_of, open_table
+from ids.sink import write
+from ids.source import (
+    ARROW_TYPES,
+    Declared,
+    Source,
+    misread_of,
+    open_table,
+    to_array,
+    to_table,
+    unfit_rows,
+)
 from ids.state import contents, priorities
+
+Rows = npt.NDArray[np.int64]
+
+# Reasons for a bad row: they name a column or an expression.
+NULL_TIME = "NULL event time {!r}"
+FAR_TIME = "event time {!r} outside the years 1 to 9999"
+NAN = "NaN of {!r}"
+INFINITE = "an infinite value of {!r}"
+
+_ROW, _REASON = "ids_row", "ids_reason"
+
+
+def bad_row_error(reason: str, table: str, where: str) -> DataError:
+    """Return the error for a bad row in a query without ``bad_rows``."""
+    return DataError(
+        f"{reason} in {table}, {where}; leave such rows out with WHERE, "
+        "or set them aside with bad_rows='DIR'"
+    )
+
+
+def file_stem(table: str) -> str:
+    """Return the name of the file for a table's bad rows, without its extension."""
+    return table.replace(os.sep, "_")
+
+
+def notes(columns: Collection[str]) -> tuple[str, str]:
+    """Return names for the two columns added to bad rows: which row it is, and the reason."""
+    return unused(_ROW, columns), unused(_REASON, columns)
+
+
+class BadRowsFolder:
+    """Writes a table's bad rows to ``DIR/TABLE.parquet``, each with its row number and reason.
+
+    There is one folder per query. ``reasons`` (by row) is shared by all queries of a script that
+    read the table, so that the file contains the bad rows of all of them, each row once.
+    """
+
+    def __init__(self, directory: Path, table: str, reasons: dict[int, str]) -> None:
+        self._directory = directory
+        self._file = directory / f"{file_stem(table)}.parquet"
+        self._reasons = reasons
+        self.rows = 0
+
+    def add(self, source: Source, reasons: Mapping[int, str]) -> None:
+        """Add rows of ``source``, by number, with their reasons; rewrites the file."""
+        for row, reason in reasons.items():
+            known = self._reasons.get(row)
+            if known is None:
+                self._reasons[row] = reason
+            elif reason not in known.split("; "):
+                self._reasons[row] = f"{known}; {reason}"
+        self.rows += len(reasons)
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SinkError(f"cannot create {self._directory}: {error.strerror}") from error
+        rows = sorted(self._reasons)
+        table = to_table(source.read(source.schema).take(np.array(rows, np.int64)))
+        texts = [source.where(row) for row in rows], [self._reasons[row] for row in rows]
+        for name, text in zip(notes(source.schema), texts, strict=True):
+            table = table.append_column(name, pa.array(text, "string"))
+        write(table, self._file)
+
+
+class Prepared(NamedTuple):
+    """The rows of a SELECT and their measures, in window order."""
+
+    table: Table
+    measures: list[Measure | None]
+    ordering: Ordering
+
+    def take(self, rows: Rows) -> Prepared:
+        """Select rows, in the given order."""
+        measures = [None if m is None else _take(m, rows) for m in self.measures]
+        return self._replace(table=self.table.take(rows), measures=measures)
+
+
+def prepare(plan: SelectPlan, source: Source, bad_rows: BadRowsFolder | None) -> Prepared:
+    """Read the columns of a plan, apply WHERE, remove bad rows, and sort into window order."""
+    table = source.read(plan.columns)
+    if plan.order_by[0] in source.untyped:
+        table.columns[plan.order_by[0]] = nulls(Kind.TIME, table.rows)
+    kept: Rows | None = None
+    if plan.where is not None:
+        true = holds(plan.where, table)
+        if not true.all():
+            kept = np.flatnonzero(true)
+            table = table.take(kept)
+    measures = [None if x is None else evaluate_measure(x, table) for x in plan.measures]
+    found = Prepared(table, measures, Ordering(None, np.zeros(0, np.int64), None))
+    bad = _find_bad(plan, source, found, kept)
+    if bad:
+        positions = np.array(list(bad), np.int64)
+        original = (positions if kept is None else kept[positions]).tolist()
+        reasons = dict(zip(original, bad.values(), strict=True))
+        if bad_rows is None:
+            raise bad_row_error(reasons[original[0]], plan.table, source.where(original[0]))
+        bad_rows.add(source, reasons)
+        found = found.take(np.delete(np.arange(table.rows), positions))
+    columns = found.table.columns
+    ordering = arrange(
+        [columns[name] for name in plan.order_by],
+        [columns[name] for name in plan.partition_by],
+        found.table.rows,
+    )
+    found = found._replace(ordering=ordering)
+    return found if ordering.rows is None else found.take(ordering.rows)
+
+
+def _take(one: Measure, rows: Rows) -> Measure:
+    players = None if one.players is None else one.players[rows]
+    return Measure(one.values[rows], players, one.largest, one.smallest)
+
+
+def _find_bad(
+    plan: SelectPlan, source: Source, found: Prepared, kept: Rows | None
+) -> dict[int, str]:
+    """Return the bad rows, by ascending position in the table, each with its first reason."""
+    faults: list[tuple[npt.NDArray[np.bool_], str]] = []
+    time = found.table.columns[plan.order_by[0]]
+    if time.valid is not None:
+        faults.append((~time.valid, NULL_TIME.format(plan.order_by[0])))
+    if time.kind is Kind.TIME and time.values.size:
+        times = time.values.astype(np.int64, copy=False)
+        if times.min() < FIRST_INSTANT or times.max() > LAST_INSTANT:
+            outside = (times < FIRST_INSTANT) | (times > LAST_INSTANT)
+            faults.append((outside, FAR_TIME.format(plan.order_by[0])))
+    for expression, one in zip(plan.measures, found.measures, strict=True):
+        if one is not None and expression is not None and one.first_bad >= 0:
+            text = render(expression)
+            faults.append((np.isnan(one.values), NAN.format(text)))
+            faults.append((np.isinf(one.values), INFINITE.format(text)))
+    reasons: dict[int, str] = {}
+    for mask, reason in reversed(faults):
+        reasons |= dict.fromkeys(np.flatnonzero(mask).tolist(), reason)
+    unfit, why = unfit_rows(source, plan.columns)
+    if kept is not None:
+        inside = np.isin(unfit, kept)
+        unfit = np.searchsorted(kept, unfit[inside]).astype(np.int64)
+        why = [reason for reason, is_inside in zip(why, inside, strict=True) if is_inside]
+    reasons |= zip(unfit.tolist(), why, strict=True)
+    return dict(sorted(reasons.items()))
 
 
 def run_select(
-    plan: SelectPlan, source: Source, set_aside: BadRows | None, progress: Progress | None
+    plan: SelectPlan, source: Source, bad_rows: BadRowsFolder | None, progress: Progress | None
 ) -> pa.Table:
-    """Every emit of a query, as one Arrow table."""
-    prepared = prepare(plan, source, set_aside)
+    """Evaluate a query; returns one row per emit."""
+    prepared = prepare(plan, source, bad_rows)
     refinement = Refinement(plan.predicates)
     atoms = refinement.assign(prepared.table)
     emits = _emits(plan, prepared)
@@ -71,7 +240,7 @@ def _emits(plan: SelectPlan, prepared: Prepared) -> EmitPlan:
 
 
 def _assemble(plan: SelectPlan, prepared: Prepared, emits: EmitPlan, answers: Answers) -> pa.Table:
-    """The output: keys, emit_at, n, then the items in the order they were asked."""
+    """Build the output: keys, emit_at, n, then the items in the order of the SELECT."""
     columns: dict[str, pa.Array] = {}
     for name in plan.partition_by:
         column = prepared.table.columns[name].take(prepared.ordering.starts[emits.key])
@@ -89,19 +258,16 @@ def _assemble(plan: SelectPlan, prepared: Prepared, emits: EmitPlan, answers: An
 
 
 def _emit_at(plan: SelectPlan, prepared: Prepared, emits: EmitPlan) -> pa.Array:
-    """The instant, or the newest row's event time."""
+    """Return the instant of each emit, or the event time of its newest row."""
     if emits.instant is not None:
-        return pa.array(emits.instant).cast(EMIT_TIME)
-    column: ColumnData = prepared.table.columns[plan.order_by[0]]
+        return pa.array(emits.instant).cast(ARROW_TYPES["TIMESTAMP"])
+    column = prepared.table.columns[plan.order_by[0]]
     every_row = len(emits) == prepared.table.rows and len(prepared.ordering.starts) == 2
-    newest = column if every_row else column.take((emits.arrived - 1).view(np.int64))
-    if newest.kind is Kind.TIME:
-        return pa.array(newest.values).cast(EMIT_TIME)
-    return to_array(newest)
+    return to_array(column if every_row else column.take((emits.arrived - 1).view(np.int64)))
 
 
-def _emission_order(prepared: Prepared, emits: EmitPlan) -> npt.NDArray[np.int64] | None:
-    """Emits in the order of the stream (count) or by instant, then key (time)."""
+def _emission_order(prepared: Prepared, emits: EmitPlan) -> Rows | None:
+    """Order emits as in the stream (count windows), or by instant and key (time windows)."""
     stream = prepared.ordering.stream
     if stream is None or len(prepared.ordering.starts) == 2:
         return None
@@ -113,7 +279,12 @@ def _emission_order(prepared: Prepared, emits: EmitPlan) -> npt.NDArray[np.int64
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one statement gave: its table, and how many bad rows were set aside for it."""
+    """The result of one statement.
+
+    statement  the parsed SELECT, SHOW or EXPLAIN
+    table      its output
+    bad_rows   the number of rows set aside for it
+    """
 
     statement: Statement
     table: pa.Table
@@ -124,31 +295,44 @@ def sql(
     script: str,
     /,
     *,
+    tables: Mapping[str, object] | None = None,
     bad_rows: str | Path | None = None,
     progress: Progress | None = None,
     seed: int = 0,
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
-    **tables: object,
+    **named_tables: object,
 ) -> pa.Table:
-    """Run a script in process; the last SELECT's emits as an Arrow table.
+    """Run a script in process and return the emits of its last SELECT as a pyarrow Table.
 
-    A script without a SELECT gives what its last SHOW or EXPLAIN shows. ``bad_rows`` names a
-    directory where rows that no window can take are set aside instead of stopping the run.
-    ``seed`` decides which rows an APPROXIMATE item samples.
+    A script without a SELECT returns the output of its last SHOW or EXPLAIN.
 
-    ``schema`` declares types of some columns: ``"ts EPOCH_SECONDS, latency DOUBLE"``, or a dict of
-    them by table. ``null`` is a text, or several, that means NULL in CSV and JSON Lines files.
+    script    str: the statements, separated by ``;``
+    tables    dict of str to table, default None: the tables of the script, by name. A table is a
+              path (Parquet, CSV, JSON Lines, or a directory of them), a pyarrow Table or
+              RecordBatch, a pandas or Polars DataFrame, or a dict of arrays
+    bad_rows  str or Path, default None: a directory for rows with a NULL event time, or a NaN or
+              infinite value; without it the first such row raises DataError
+    progress  function, default None: called as ``progress(done, total)`` during each SELECT
+    seed      int, default 0: selects the rows in the samples of APPROXIMATE items
+    schema    str, default None: types of some columns, as in ``"ts EPOCH_SECONDS, x DOUBLE"``; with
+              several tables, a dict of such texts by table. Other types are inferred
+    null      str or a sequence of str, default (): texts that mean NULL in CSV and JSON Lines files
+    named_tables  each further keyword argument is a table of that name
+
+    Raises IdsError: ScriptError for a mistake in the script, SourceError for a table that cannot be
+    read, DataError for a bad row, SinkError if ``bad_rows`` cannot be written.
+
+    >>> script = "SELECT SHAPLEY_ATTRIBUTE(SUM(x), x > 1) AS high FROM events "
+    >>> script += "WINDOW w AS (ORDER BY x ROWS 2 PRECEDING) EMIT CHANGES"
+    >>> sql(script, events={"x": [1, 2, 4]})["high"].to_pylist()
+    [0.0, 2.0, 6.0]
     """
+    given = merged_tables(tables, named_tables)
     results = sql_all(
-        script,
-        bad_rows=bad_rows,
-        progress=progress,
-        seed=seed,
-        schema=schema,
+        script, tables=given, bad_rows=bad_rows, progress=progress, seed=seed, schema=schema,
         null=null,
-        **tables,
-    )
+    )  # fmt: skip
     selects = [r for r in results if isinstance(r.statement, Select)]
     return (selects or results)[-1].table
 
@@ -157,32 +341,28 @@ def sql_all(
     script: str,
     /,
     *,
+    tables: Mapping[str, object] | None = None,
     bad_rows: str | Path | None = None,
     progress: Progress | None = None,
     seed: int = 0,
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
-    **tables: object,
+    **named_tables: object,
 ) -> list[Result]:
-    """Run a script in process; what each SELECT, SHOW and EXPLAIN gives, in their order.
+    """Run a script in process and return a Result for each SELECT, SHOW and EXPLAIN, in order.
 
-    The arguments are those of ``sql``.
+    A ``Result`` has ``statement``, ``table`` (a pyarrow Table) and ``bad_rows`` (the number of rows
+    set aside). The parameters and errors are the same as for ``ids.sql``.
 
     >>> select = "SELECT SUM(x) AS s FROM t WINDOW w AS (ORDER BY x ROWS 2 PRECEDING) EMIT CHANGES;"
     >>> [result.table["s"].to_pylist() for result in sql_all(select * 2, t={"x": [1, 2]})]
     [[1.0, 3.0], [1.0, 3.0]]
     """
-    results = list(
-        run_script(
-            script,
-            tables,
-            bad_rows=bad_rows,
-            progress=progress,
-            seed=seed,
-            schema=schema,
-            null=null,
-        )
+    given = merged_tables(tables, named_tables)
+    steps = run_script(
+        script, given, bad_rows=bad_rows, progress=progress, seed=seed, schema=schema, null=null
     )
+    results = list(steps)
     if not results:
         raise nothing_asked()
     return results
@@ -198,7 +378,7 @@ def run_script(
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
 ) -> Iterator[Result]:
-    """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
+    """Run a script; yields the result of each SELECT, SHOW and EXPLAIN when it is complete."""
     seed, known = checked_seed(seed), Declared.of(schema, null, tables)
     sources = Tables(tables, lambda data, n: open_table(data, n, known.columns(n), known.nulls))
     found: dict[str, dict[int, str]] = {}
@@ -207,13 +387,13 @@ def run_script(
         if not isinstance(statement, Select) or step.plan is None:
             yield Result(statement, shown(step))
             continue
-        aside = None
+        folder = None
         if bad_rows is not None:
             reasons = found.setdefault(statement.table.lower(), {})
-            aside = BadRowsFolder(local_path(bad_rows), statement.table, reasons)
+            folder = BadRowsFolder(local_path(bad_rows), statement.table, reasons)
         plan = replace(step.plan, seed=seed)
-        table = run_select(plan, sources.of(statement), aside, progress)
-        yield Result(statement, table, 0 if aside is None else aside.rows)
+        table = run_select(plan, sources.of(statement), folder, progress)
+        yield Result(statement, table, 0 if folder is None else folder.rows)
 
 
 def _schema(source: Source) -> Schema:
@@ -222,7 +402,7 @@ def _schema(source: Source) -> Schema:
 
 
 def shown(step: Step) -> pa.Table:
-    """What SHOW and EXPLAIN show."""
+    """Return the output of SHOW PREDICATES or EXPLAIN."""
     if isinstance(step.statement, Explain) and step.plan is not None:
         return pa.table({"plan": explain(step.plan)})
     return _predicates(step.registered)

@@ -1,4 +1,4 @@
-"""Where results go out: Parquet, CSV, JSON Lines, a directory, a stream."""
+"""Outputs: Parquet, CSV and JSON Lines files, directories, streams."""
 
 from ids.sink.atomic_files import (
     Entry,

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: one alone, or those of a directory all at once."""
+"""Atomic writes: a file, or all files of a directory, appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from ids.errors import SourceError
+from ids.errors import IdsError, SinkError
 
 SUCCESS = "_SUCCESS"
 
 
 class Entry(NamedTuple):
-    """A file or a directory, by its name below another one."""
+    """A file or directory, by its name in its parent directory."""
 
     name: str
     bytes: int
@@ -28,60 +28,60 @@ class Entry(NamedTuple):
 
 
 class Readable(Protocol):
-    """The files below one directory, to be read; names are relative to it, with ``/``.
+    """Read access to the files below one directory; names are relative to it, with ``/``.
 
-    uri  the directory as Spark is told of it
+    uri  the URI of the directory, for Spark
     """
 
     uri: str
 
     def read(self, name: str) -> bytes:
-        """What a file holds; FileNotFoundError where there is none."""
+        """Read a file; raises FileNotFoundError if it does not exist."""
         ...
 
     def entries(self, name: str = "") -> list[Entry]:
-        """What a directory holds, by name; nothing where there is no such directory."""
+        """List a directory, sorted by name; empty if it does not exist."""
         ...
 
 
 class Files(Readable, Protocol):
-    """The files below one directory, to be changed."""
+    """Read and write access to the files below one directory."""
 
     def open(self, name: str) -> BinaryIO:
-        """A file, to be read from any place in it; FileNotFoundError where there is none."""
+        """Open a seekable file for reading; raises FileNotFoundError if it does not exist."""
         ...
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a small file, in the place of one that is there; it survives a crash."""
+        """Write a small file, replacing an existing one; it survives a crash."""
         ...
 
     def put(self, file: Path, name: str) -> None:
-        """Copy a file of this machine; half of it may be left where that fails."""
+        """Copy a local file; a failure may leave a partial copy."""
         ...
 
     def exists(self, name: str = "") -> bool:
-        """Whether there is such a file or directory."""
+        """Tell whether the file or directory exists."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove a file, or a directory with all in it; one that is not there is no fault."""
+        """Remove a file, or a directory with its contents; does nothing if it does not exist."""
         ...
 
     def move(self, name: str, to: str) -> None:
-        """Give a file another name, in the place of one that is there; it survives a crash."""
+        """Rename a file, replacing an existing one; it survives a crash."""
         ...
 
     def move_all(self, names: Mapping[str, str]) -> None:
-        """Give many files other names."""
+        """Rename several files."""
         ...
 
     def make(self, name: str = "") -> None:
-        """Make a directory, and those above it."""
+        """Create a directory and its parents."""
         ...
 
 
 class LocalFiles:
-    """A directory of this machine."""
+    """The files below a local directory."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.uri = path, f"file:{path}"
@@ -128,7 +128,7 @@ class LocalFiles:
         (self.path / name).mkdir(parents=True, exist_ok=True)
 
     def sync(self, name: str) -> None:
-        """Have the files of a directory on the disk, not in its cache alone."""
+        """Flush the files of a directory to disk."""
         directory = self.path / name
         for path in (*directory.iterdir(), directory, directory.parent):
             _sync_named(path)
@@ -136,10 +136,10 @@ class LocalFiles:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A hidden directory for files that are to appear together.
+    """A hidden directory for files that will appear together.
 
-    directory  its name below theirs
-    names      of each file in it (``directory/part``), and the one it is to get
+    directory  its name below the target directory
+    names      the name of each file in it (``directory/part``) → its final name
     """
 
     directory: str
@@ -148,9 +148,10 @@ class Staged:
 
 @contextmanager
 def together(files: Files, is_own: Callable[[str], bool]) -> Iterator[Staged]:
-    """Have files of a directory appear all at once when the block ends well, else none.
+    """Publish files of a directory together if the block succeeds; publish none if it fails.
 
-    The directory is made if it is not there. Earlier files of its own go, ``_SUCCESS`` comes last.
+    Creates the directory if needed. Removes earlier files that are ``is_own``, and writes
+    ``_SUCCESS`` last.
     """
     staged, new = Staged(f".{os.getpid()}.tmp"), not files.exists()
     try:
@@ -170,56 +171,56 @@ def together(files: Files, is_own: Callable[[str], bool]) -> Iterator[Staged]:
 
 
 def sweep(files: Files, name: str) -> None:
-    """Remove a directory; to be called in ``finally``.
+    """Remove a directory; call it in ``finally``.
 
-    While an error is on its way, the tasks of a job that was given up may still add to the
-    directory, so it has to stay away: for tenths of a second, or for seconds after an interrupt,
-    which Spark may still be carrying out.
+    After an error, tasks of the cancelled job may still add files to the directory. So this repeats
+    until the directory stays away: for tenths of a second after an error, or for seconds after an
+    interrupt, since Spark needs that long to cancel the tasks.
     """
     error = sys.exc_info()[0]
-    away, needed = 0, 1 if error is None else 4 if issubclass(error, Exception) else 30
+    absent, needed = 0, 1 if error is None else 4 if issubclass(error, Exception) else 30
     for _ in range(100):
         with suppress(OSError):
             files.remove(name)
-            away = 0 if files.exists(name) else away + 1
-        if away == needed:
+            absent = 0 if files.exists(name) else absent + 1
+        if absent == needed:
             return
         sleep(0.1)
 
 
 @contextmanager
 def whole(file: Path) -> Iterator[BinaryIO]:
-    """A stream whose bytes appear as ``file`` when the block ends well, else nowhere."""
-    place = hidden(file)
+    """Open a stream that becomes ``file`` if the block succeeds; a failure leaves nothing."""
+    temporary = hidden(file)
     try:
-        with synced(place) as stream:
+        with synced(temporary) as stream:
             yield stream
-        place.replace(file)
+        temporary.replace(file)
     finally:
-        place.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     _sync_named(file.parent)
 
 
 @contextmanager
 def whole_directory(directory: Path) -> Iterator[Path]:
-    """A hidden directory that gets the name of ``directory`` when the block ends well, else goes.
+    """Yield a hidden directory that becomes ``directory`` if the block succeeds; else remove it.
 
-    ``directory`` is new, or empty.
+    ``directory`` must not exist, or be empty.
     """
-    place = hidden(directory)
+    temporary = hidden(directory)
     try:
         with faults_named(directory):
-            place.mkdir(parents=True)
-            yield place
-            place.rename(directory)
+            temporary.mkdir(parents=True)
+            yield temporary
+            temporary.rename(directory)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     _sync_named(directory.parent)
 
 
 @contextmanager
 def synced(file: Path) -> Iterator[BinaryIO]:
-    """A new file, on the disk when the block ends well."""
+    """Open a new file that is flushed to disk if the block succeeds."""
     with file.open("wb") as stream:
         yield stream
         stream.flush()
@@ -228,23 +229,23 @@ def synced(file: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def faults_named(target: str | Path) -> Iterator[None]:
-    """A fault of the disk or of Arrow names what could not be written."""
+    """Convert an OSError or an Arrow error to a SinkError that names ``target``."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        if isinstance(error, SourceError | BrokenPipeError):  # a reader may go away
+        if isinstance(error, IdsError | BrokenPipeError):  # the reader of a pipe may close it
             raise
         fault = str(error).strip().split("\n", maxsplit=1)[0]
-        raise SourceError(f"cannot write {target}: {fault}") from error
+        raise SinkError(f"cannot write {target}: {fault}") from error
 
 
 def hidden(file: Path) -> Path:
-    """Where a file is written until it is whole."""
+    """Return the temporary name under which a file is written."""
     return file.with_name(f".{file.name}.{os.getpid()}.tmp")
 
 
 def _sync_named(path: Path) -> None:
-    """So that a new name survives a crash too; not every system lets a directory be opened."""
+    """Flush a path, so that a new name survives a crash; only POSIX can open directories."""
     if os.name != "posix":
         return
     handle = os.open(path, os.O_RDONLY)

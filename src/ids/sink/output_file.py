@@ -1,4 +1,4 @@
-"""Where an output goes and in which format, known before any work is done, and its writers."""
+"""Output files: their path and format, checked before any work is done, and their writers."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ import pyarrow.csv
 import pyarrow.parquet
 from pyarrow import types
 
-from ids.errors import SourceError
+from ids.errors import SinkError
 from ids.model import is_remote, local_path
 from ids.sink.atomic_files import SUCCESS, Files, LocalFiles, faults_named, synced, together, whole
 
-_BATCH = 1 << 16  # rows that are formatted at a time
+_BATCH = 1 << 16  # rows to format at a time
 _PART = "part"
 _DESCRIPTOR = re.compile(r"/dev/(?:(stdout)|(stderr)|fd/(\d+))|/proc/self/fd/(\d+)")
 
 
 class Format(Enum):
-    """What a file is written as, by its extension."""
+    """The format of a file, by its extension."""
 
     PARQUET = ".parquet"
     CSV = ".csv"
@@ -37,11 +37,11 @@ class Format(Enum):
 
 
 class Target(NamedTuple):
-    """Where a result goes, in its format.
+    """The destination of a result.
 
-    place   a file, or a directory that gets files; a path or a URI
-    stem    what the names of its files in that directory begin with; None: it is a file
-    device  whether it is a pipe, a terminal or the like, where nothing can be renamed
+    place   a file, or a directory for files; a path or a URI
+    stem    the first part of the names of its files in the directory; None if it is a file
+    device  whether it is a pipe or a terminal, where nothing can be renamed
     """
 
     place: str
@@ -50,7 +50,7 @@ class Target(NamedTuple):
     device: bool = False
 
     def names(self, count: int) -> list[str]:
-        """What ``count`` files are called in the directory, in their order.
+        """Return the names of ``count`` files in the directory, in order.
 
         >>> Target("out", Format.CSV, "part").names(2)
         ['part-00000.csv', 'part-00001.csv']
@@ -63,44 +63,52 @@ class Target(NamedTuple):
         return [f"{self.stem}-{i:0{width}}{self.format.value}" for i in range(count)]
 
     def owns(self, name: str) -> bool:
-        """Whether a file of the directory is called as one of its own."""
+        """Tell whether this target would write a file of this name in the directory."""
         number = r"-\d{5,}" if self.stem == _PART else r"(-\d{5,})?"
         stem, suffix = re.escape(str(self.stem)), re.escape(self.format.value)
         return re.fullmatch(stem + number + suffix, name) is not None
 
 
 def owned(name: str, places: Sequence[Target]) -> bool:
-    """Whether a file of their directory is called as one of theirs."""
+    """Tell whether one of the targets would write a file of this name in their directory."""
     return any(place.owns(name) for place in places)
 
 
 def check_directory(directory: str | Path) -> None:
-    """Refuse a directory that could not be made, or not be written into; not a remote one."""
+    """Raise SinkError if a local directory cannot be created or written to; skip remote ones."""
     if is_remote(directory):
         return
     place = local_path(directory)
     while not place.exists():
-        place = place.parent  # "." in the end, or "/"
+        place = place.parent  # ends at "." or "/"
     if not place.is_dir():
-        raise SourceError(f"{place} is a file; name a directory that is one, or that is new")
+        raise _not_a_directory(place)
+    _check_writable(place)
+
+
+def _not_a_directory(place: object) -> SinkError:
+    return SinkError(f"{place} is a file; give an existing or a new directory")
+
+
+def _check_writable(place: Path) -> None:
     if not os.access(place, os.W_OK):
-        raise SourceError(f"cannot write into {place}; check its permissions")
+        raise SinkError(f"cannot write to {place}; check its permissions")
 
 
 def resolve(target: str | Path, format_: Format | None = None) -> Target:
-    """What ``target`` means; ``format_`` says what its name does not."""
+    """Resolve ``target`` to its path and format; ``format_`` is needed if its name has none."""
     if is_device(target):
         if format_ is None:
-            raise SourceError(f"cannot tell the format of {target}; give format='csv' or 'jsonl'")
+            raise SinkError(f"cannot tell the format of {target}; give format='csv' or 'jsonl'")
         return Target(str(target), format_, device=True)
     if is_directory(target):
         return parts(target, [_PART], format_)[0]
     place = _real(target)
     named = _format_of(place)
     if named is not None and format_ not in (None, named):
-        raise SourceError(f"{target} is {named.name} by its name; give it another name, or format")
+        raise SinkError(f"{target} has the extension of {named.name}; change its name or format")
     if named is None and format_ is None:
-        raise SourceError(
+        raise SinkError(
             f"cannot tell the format of {target}; end it with .parquet, .csv or .jsonl, "
             "or with / for a directory"
         )
@@ -109,7 +117,10 @@ def resolve(target: str | Path, format_: Format | None = None) -> Target:
 
 
 def parts(target: str | Path, stems: Sequence[str], format_: Format | None = None) -> list[Target]:
-    """Files of each stem in a directory; Parquet, unless ``format_`` or ``out.csv/`` says else."""
+    """Return a target per stem in a directory.
+
+    The format is ``format_``, else by the extension of the directory (``out.csv/``), else Parquet.
+    """
     place = _real(target)
     chosen = format_ or _format_of(place) or Format.PARQUET
     found = [Target(place, chosen, stem) for stem in stems]
@@ -120,17 +131,14 @@ def parts(target: str | Path, stems: Sequence[str], format_: Format | None = Non
 
 
 def is_directory(target: str | Path) -> bool:
-    """Whether ``target`` is a directory, or by its last ``/`` is to become one.
-
-    Of a remote one the name alone tells.
-    """
+    """Tell whether ``target`` is a directory, or ends with ``/``; a remote one must end with it."""
     if str(target).endswith(("/", os.sep)):
         return True
     return not is_remote(target) and Path(_real(target)).is_dir()
 
 
 def is_device(target: str | Path) -> bool:
-    """Whether ``target`` is written as a stream: a pipe, a terminal, ``/dev/stdout``."""
+    """Tell whether ``target`` is written as a stream: a pipe, a terminal, ``/dev/stdout``."""
     if descriptor(target) is not None:
         return True
     try:
@@ -141,7 +149,7 @@ def is_device(target: str | Path) -> bool:
 
 
 def descriptor(target: str | Path) -> int | None:
-    """The open file that a name stands for.
+    """Return the file descriptor that a name refers to; None for other names.
 
     >>> descriptor("/dev/stdout"), descriptor("/dev/fd/3"), descriptor("out.csv")
     (1, 3, None)
@@ -163,34 +171,32 @@ def _format_of(place: str) -> Format | None:
 
 
 def refuse_foreign(files: Files, places: Sequence[Target]) -> None:
-    """A directory may hold our own earlier output, and nothing else that a reader would see."""
+    """Raise SinkError if a directory contains visible files that these targets did not write."""
     path = places[0].place
     if not is_remote(path) and Path(path).is_file():
-        raise SourceError(f"{path} is a file; name a directory that is one, or that is new")
+        raise _not_a_directory(path)
     names = [entry.name for entry in files.entries()]
     others = [n for n in names if n[0] != "." and n != SUCCESS and not owned(n, places)]
     if others:
-        raise SourceError(f"{path} already holds {others[0]}; give an empty or a new directory")
+        raise SinkError(f"{path} already contains {others[0]}; give an empty or a new directory")
 
 
 def refuse_orphan(place: str) -> None:
-    """Refuse a local place that no directory is there for, or none to be written into."""
+    """Raise SinkError if the parent directory of a local path is missing or not writable."""
     if is_remote(place):
         return
     path = Path(place)
     folder = path.parent
     if not folder.is_dir():
-        raise SourceError(f"no such directory: {folder}; make it first")
-    written = path if path.is_dir() else folder
-    if not os.access(written, os.W_OK):
-        raise SourceError(f"cannot write into {written}; check its permissions")
+        raise SinkError(f"no such directory: {folder}; create it first")
+    _check_writable(path if path.is_dir() else folder)
 
 
 def write(table: pa.Table, target: str | Path, format_: Format | None = None) -> int:
     """Write ``table``; returns the number of rows.
 
-    The rows go under a hidden name first and get their own name when all of them are on the disk,
-    so a run that fails leaves what was there before. A directory gets its ``_SUCCESS`` last.
+    The file is written under a hidden name and renamed when it is complete, so a failed run leaves
+    the earlier file as it was. In a directory, ``_SUCCESS`` is written last.
     """
     place = resolve(target, format_)
     with faults_named(target), opened(place) as stream:
@@ -213,9 +219,9 @@ Opening = Callable[[Target], AbstractContextManager[BinaryIO]]
 
 @contextmanager
 def opening(places: Sequence[Target]) -> Iterator[Opening]:
-    """Open streams to places that are all files, or files of one directory.
+    """Yield a function that opens a stream to each target: all files, or files of one directory.
 
-    What is no device appears when the block ends well, else not; in a directory all at once.
+    Files appear if the block succeeds, in a directory all at once; devices are written directly.
     """
     if places[0].stem is None:
         yield opened
@@ -236,7 +242,7 @@ def opening(places: Sequence[Target]) -> Iterator[Opening]:
 
 @contextmanager
 def opened(place: Target) -> Iterator[BinaryIO]:
-    """A stream to ``place``; what is no device appears when the block ends well, else not."""
+    """Open a stream to a target; unless it is a device, it appears only if the block succeeds."""
     if place.stem is not None:
         with opening([place]) as part, part(place) as stream:
             yield stream
@@ -247,12 +253,12 @@ def opened(place: Target) -> Iterator[BinaryIO]:
 
 def _device(path: Path) -> BinaryIO:
     number = descriptor(path)
-    # a copy of an open file goes on where that file is, as with > and >> of a shell
+    # a duplicate descriptor continues at the current position, as > and >> of a shell need
     return path.open("wb") if number is None else os.fdopen(os.dup(number), "wb")
 
 
 def stream_csv(table: pa.Table, stream: BinaryIO, *, header: bool = True) -> None:
-    """CSV with a header; NULL is an empty field, and the empty text is ``""``."""
+    """Write CSV; NULL is an empty field, and the empty text is ``""``."""
     plain = pa.schema(
         pa.field(f.name, f.type.value_type if types.is_dictionary(f.type) else f.type)
         for f in table.schema
@@ -267,10 +273,10 @@ def stream_csv(table: pa.Table, stream: BinaryIO, *, header: bool = True) -> Non
 
 
 def write_jsonl(table: pa.Table, file: BinaryIO) -> None:
-    """One object a line; NULL is null, and so are NaN and the infinities, which JSON lacks.
+    """Write one JSON object per line; NULL, NaN and infinities are null.
 
-    Timestamps are ISO 8601 in UTC. Arrow has no such writer: every column is formatted as a whole
-    and the lines are joined by Arrow; Python sees each distinct text once a batch.
+    Timestamps are ISO 8601 in UTC. Arrow has no JSON writer, so each column is formatted as a whole
+    and Arrow joins the lines; Python formats each distinct text once per batch.
     """
     for batch in table.to_batches(max_chunksize=_BATCH):
         pieces: list[pa.Array | pa.Scalar] = []
@@ -280,14 +286,14 @@ def write_jsonl(table: pa.Table, file: BinaryIO) -> None:
             pieces += [pa.scalar(name, pa.large_string()), texts.fill_null("null")]
         ends = [pa.scalar(text, pa.large_string()) for text in ("}\n", "")]
         lines = pc.binary_join_element_wise(*pieces, *ends)
-        # the texts of an Arrow array lie one after the other: that is the file
+        # the texts of an Arrow array are contiguous, so its buffer is the content of the file
         _, offsets, data = lines.buffers()
         first, last = np.frombuffer(offsets, np.int64)[[lines.offset, lines.offset + len(lines)]]
         file.write(memoryview(data)[first:last])
 
 
 def _texts(column: pa.Array, name: str) -> pa.Array:
-    """Each value as JSON spells it, NULL as NULL."""
+    """Format each value as JSON; NULL stays NULL."""
     type_ = column.type
     if types.is_dictionary(type_) and not _is_text(type_.value_type):
         return _texts(column.dictionary_decode(), name)
@@ -304,7 +310,7 @@ def _texts(column: pa.Array, name: str) -> pa.Array:
         return pc.if_else(finite, column, pa.scalar(None, type_)).cast(pa.string())
     if types.is_integer(type_) or types.is_boolean(type_) or types.is_null(type_):
         return column.cast(pa.string())
-    raise SourceError(f"cannot write column {name!r} ({type_}) as JSON; write .parquet instead")
+    raise SinkError(f"cannot write column {name!r} ({type_}) as JSON; write .parquet instead")
 
 
 def _is_text(type_: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""Where tables come in: files and what lies in memory, as columns."""
+"""Tables as input: files and objects in memory, read as columns."""
 
 from ids.source.declared_schema import (
     BLANKS,
@@ -13,9 +13,12 @@ from ids.source.declared_schema import (
     fitting_types,
     kind_of_type,
     micros_of,
+    open_table,
     plain_type,
     plain_types,
     unfit_reason,
+    unfit_rows,
+    with_declared_types,
 )
 from ids.source.files import (
     FORMATS,
@@ -27,9 +30,18 @@ from ids.source.files import (
     has_files,
     missing,
 )
-from ids.source.inferred import Sampled, sample, sampled_source
-from ids.source.memory import ARROW_TYPES, REPEATED, Source, article, kind_of, refusal, remedy
-from ids.source.tabular import misread_of, open_table, unfit_rows, with_declared_types
+from ids.source.inferred import Sampled, misread_of, sample, sampled_source
+from ids.source.memory import (
+    ARROW_TYPES,
+    REPEATED,
+    Source,
+    article,
+    kind_of,
+    refusal,
+    remedy,
+    to_array,
+    to_table,
+)
 
 __all__ = [
     "ARROW_TYPES",
@@ -66,6 +78,8 @@ __all__ = [
     "remedy",
     "sample",
     "sampled_source",
+    "to_array",
+    "to_table",
     "unfit_reason",
     "unfit_rows",
     "with_declared_types",

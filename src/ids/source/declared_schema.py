@@ -1,15 +1,16 @@
-"""Schemas that a person declares: ``ts EPOCH_MILLIS, region STRING, latency DOUBLE``.
+"""Open tables, with the column types that a user declares: ``ts EPOCH_MILLIS, latency DOUBLE``.
 
-Columns are converted to their declared types, and the values that do not fit are found. A text fits
-if it is spelled as ``SPELLINGS`` says, blanks around it aside; the same patterns decide on Spark.
-One of blanks alone is NULL. An instant without a zone is in UTC.
+Declared columns are converted to their types, and values that do not fit are reported. A text fits
+if it matches the pattern in ``SPELLINGS`` for its type, ignoring blanks around it; Spark uses the
+same patterns. A text of blanks only is NULL. A timestamp without a zone is in UTC.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +20,20 @@ import pyarrow.compute as pc
 
 from ids.errors import SourceError, closest
 from ids.games import let, numbers
-from ids.model import FIRST_INSTANT, LAST_INSTANT, TYPES, ColumnData, Kind, nulls
+from ids.model import (
+    FIRST_INSTANT,
+    LAST_INSTANT,
+    TYPES,
+    ColumnData,
+    Kind,
+    Table,
+    local_path,
+    nulls,
+)
+from ids.source.files import open_files
+from ids.source.memory import Source, TableSource, from_memory, refusal
 
-# Times as numbers since 1970, and how many of them a second has.
+# Types for times as numbers since 1970, and their units per second.
 EPOCHS = {"EPOCH_SECONDS": 1, "EPOCH_MILLIS": 1_000, "EPOCH_MICROS": 1_000_000}
 
 _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*(?::\s*|\s)(([A-Za-z_]+).*?)\s*", re.DOTALL)
@@ -36,38 +48,38 @@ _TYPES = {
 }
 _PLAIN: dict[str, str | None] = {
     **{alias: type_.name for type_ in _TYPES.values() for alias in (type_.name, *type_.aliases)},
-    # what Spark knows, and IDS does not read
+    # Spark types that IDS cannot read
     **dict.fromkeys(("ARRAY", "MAP", "STRUCT", "BINARY", "VARIANT", "INTERVAL", "TIME"), None),
     **dict.fromkeys(("VOID", "OBJECT", "GEOMETRY", "GEOGRAPHY"), None),
 }
 
 
 def declared(schema: str) -> dict[str, str]:
-    """Each column and its type, as they are written.
+    """Parse a schema; returns each column with its type as written.
 
     >>> declared("ts EPOCH_MILLIS, `a b` decimal(10, 2)")
     {'ts': 'EPOCH_MILLIS', 'a b': 'decimal(10, 2)'}
     """
     columns: dict[str, str] = {}
-    for column in _divided(schema):
+    for column in _split_columns(schema):
         found = _COLUMN.fullmatch(column)
         if found is None:
             raise SourceError(
-                f"cannot read the schema {schema!r}; write it as 'a STRING, b DOUBLE, t TIMESTAMP'"
+                f"cannot parse the schema {schema!r}; write it as 'a STRING, b DOUBLE, t TIMESTAMP'"
             )
         quoted, plain, type_, word = found.groups()
         name = plain or quoted.replace("``", "`")
         if word.upper() not in _PLAIN:
             near = closest(word.upper(), _PLAIN)
-            raise SourceError(f"unknown type {word} of {name!r} in the schema; {near}")
+            raise SourceError(f"unknown type {word} for column {name!r} in the schema; {near}")
         if name in columns:
-            raise SourceError(f"the schema {schema!r} declares {name!r} twice; leave one out")
+            raise SourceError(f"the schema {schema!r} declares {name!r} twice; remove one")
         columns[name] = type_
     return columns
 
 
-def _divided(schema: str) -> list[str]:
-    """The columns, divided at the commas that stand in no brackets and no quotes."""
+def _split_columns(schema: str) -> list[str]:
+    """Split a schema at the commas outside brackets and quotes."""
     columns, depth, at = [], 0, 0
     for found in re.finditer(r"`(?:[^`]|``)*`|'[^']*'|[(<\[,)>\]]", schema):
         sign = found.group()
@@ -79,7 +91,7 @@ def _divided(schema: str) -> list[str]:
 
 
 def plain_type(type_: str) -> str | None:
-    """BIGINT, DOUBLE, STRING, BOOLEAN, TIMESTAMP or one of EPOCHS; None: IDS does not read it.
+    """Return BIGINT, DOUBLE, STRING, BOOLEAN, TIMESTAMP or one of EPOCHS; None if unsupported.
 
     >>> plain_type("decimal(10, 2)"), plain_type("array<int>")
     ('DOUBLE', None)
@@ -88,25 +100,11 @@ def plain_type(type_: str) -> str | None:
     return _PLAIN.get(found.group().upper()) if found else None
 
 
-def plain_types(columns: Mapping[str, str]) -> dict[str, str]:
-    """The types of declared columns, all of which IDS must be able to read."""
-    types = {}
-    for name, type_ in columns.items():
-        plain = plain_type(type_)
-        if plain is None:
-            raise SourceError(
-                f"column {name!r} is declared {type_.upper()}; IDS reads BIGINT, DOUBLE, STRING, "
-                f"BOOLEAN, TIMESTAMP, {', '.join(EPOCHS)}"
-            )
-        types[name] = plain
-    return types
-
-
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What is declared of the tables of a script.
+    """The declarations for the tables of a script.
 
-    schemas  the types of columns, by table
+    schemas  the declared column types, by table
     nulls    texts that mean NULL in text files
     """
 
@@ -120,23 +118,23 @@ class Declared:
         null: str | Iterable[str],
         tables: Iterable[str],
     ) -> Declared:
-        """As a person writes it: a schema by table, or that of the only table; a text, or some."""
+        """Parse the arguments ``schema`` and ``null`` of ``ids.sql``."""
         nulls = (null,) if isinstance(null, str) else tuple(null)
         names = list(tables)
         if isinstance(schema, str):
             if len(names) != 1:
                 given = f"schema={{'{names[0] if names else 'events'}': …}}"
-                fact = f"the schema {schema!r} does not say of which table"
+                fact = f"the schema {schema!r} does not name its table"
                 raise SourceError(f"{fact}; give {given}")
             schema = {names[0]: schema}
         for name in schema or ():
             if name not in names:
                 near = closest(name, names) or "give the table, too"
-                raise SourceError(f"a schema is declared for {name!r}, which is no table; {near}")
+                raise SourceError(f"the schema is for {name!r}, which is not a table; {near}")
         return cls({name: declared(columns) for name, columns in (schema or {}).items()}, nulls)
 
     def columns(self, table: str) -> Mapping[str, str]:
-        """The declared columns of a table."""
+        """Return the declared columns of a table."""
         return self.schemas.get(table, {})
 
 
@@ -144,7 +142,7 @@ NOTHING = Declared({}, ())
 
 
 def unfit_reason(name: str, type_: str) -> tuple[str, str]:
-    """What is said of a value that does not fit its column: the words before it, and after.
+    """Return the words before and after a value in the message that it does not fit its column.
 
     >>> "NA".join(unfit_reason("latency", "DOUBLE"))
     "'NA' of 'latency' is not a number"
@@ -155,79 +153,102 @@ def unfit_reason(name: str, type_: str) -> tuple[str, str]:
 BLANKS = " \t"
 TRUE, FALSE = ("true", "1"), ("false", "0")
 
-_DATE = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
-_SECONDS = r":[0-9]{1,2}(:[0-9]{1,2}(\.[0-9]{1,9})?)?"
-_TIME = r"[T ][0-9]{1,2}"
 _DIGITS = r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _WORDS = r"[nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?"
+_DATE = r"(?P<year>[0-9]{4})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})"
+_HOUR = r"[T ](?P<hour>[0-9]{1,2})"
+_MINUTE = r":(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+_ZONE = r" ?(?:Z|UTC|(?P<sign>[+-])(?P<east>[0-9]{2})(?::?(?P<minutes>[0-9]{2}))?)"
+_INSTANT = rf"^{_DATE}(?:{_HOUR}(?:{_MINUTE}(?:{_ZONE})?)?)?$"
+
+
+def _unnamed(pattern: str) -> str:
+    """Remove the names of groups, which Java writes differently."""
+    return re.sub(r"\?P<\w+>", "?:", pattern)
+
+
+# A timestamp is LOCAL (without a zone) or ZONED.
 SPELLINGS = {
     "BIGINT": r"^[+-]?[0-9]{1,38}$",
     "DOUBLE": rf"^[+-]?({_DIGITS}|{_WORDS})$",
-    "LOCAL": rf"^{_DATE}({_TIME}({_SECONDS})?)?$",
-    "ZONED": rf"^{_DATE}{_TIME}{_SECONDS} ?(Z|UTC|[+-][0-9]{{2}}(:?[0-9]{{2}})?)$",
+    "LOCAL": _unnamed(rf"^{_DATE}(?:{_HOUR}(?:{_MINUTE})?)?$"),
+    "ZONED": _unnamed(rf"^{_DATE}{_HOUR}{_MINUTE}{_ZONE}$"),
 }
-_INSTANT = (
-    r"^(?P<year>[0-9]{4})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})"
-    r"(?:[T ](?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{1,2})"
-    r"(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
-    r"(?: ?(?:Z|UTC|(?P<sign>[+-])(?P<east>[0-9]{2})(?::?(?P<minutes>[0-9]{2}))?))?)?)?$"
-)
 _LARGEST = 2**63 - 1
 _SPLITTER = 134217729.0  # 2**27 + 1
 
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
 
 
 class Converted(NamedTuple):
-    """A column in its declared type; the values of rows ``unfit`` were ``texts``, and are NULL."""
+    """A column in its declared type.
+
+    Rows ``unfit`` are NULL, because their original values, ``texts``, did not fit.
+    """
 
     column: ColumnData
-    unfit: npt.NDArray[np.int64]
+    unfit: Rows
     texts: list[str]
 
 
 def kind_of_type(type_: str) -> Kind:
-    """What a column of a declared type holds."""
+    """Return the kind of a column of a declared type."""
     return _TYPES[type_].kind
 
 
 def fitting_types(
     columns: Mapping[str, str], held: Mapping[str, Kind | None], place: str
 ) -> dict[str, str]:
-    """The types of the columns that are declared for ``place``, which has columns ``held``.
+    """Check the columns declared for ``place`` against its columns ``held``; return their types.
 
-    Refuses a column that is not there, and one of a kind that is never of its declared type.
+    Raises an error for an unsupported type, for a column that does not exist, and for a column
+    whose kind cannot be converted to its declared type.
     """
     types = plain_types(columns)
     for name, type_ in types.items():
         if name not in held:
             near = closest(name, held)
-            fact = f"{place} has no column {name!r}, which is declared"
+            fact = f"{place} has no column {name!r}, which the schema declares"
             raise SourceError(fact + (f"; {near}" if near else ""))
         kind = held[name]
         wanted = Kind.NUMBER if type_ in EPOCHS else kind_of_type(type_)
         if kind not in (wanted, Kind.TEXT, None):
-            hint = "declare what it holds, or leave it out of the schema"
+            hint = "correct its type, or remove it from the schema"
             if kind is Kind.NUMBER and type_ == "TIMESTAMP":
                 hint = f"declare it {', '.join(EPOCHS)}"
-            fact = f"column {name!r} of {place} holds {kind.plural}, but is declared {type_}"
+            fact = f"column {name!r} of {place} contains {kind.plural}, but is declared {type_}"
             raise SourceError(f"{fact}; {hint}")
     return types
 
 
+def plain_types(columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the plain types of declared columns; raises an error for an unsupported type."""
+    types = {}
+    for name, type_ in columns.items():
+        plain = plain_type(type_)
+        if plain is None:
+            raise SourceError(
+                f"column {name!r} is declared {type_.upper()}; IDS reads BIGINT, DOUBLE, STRING, "
+                f"BOOLEAN, TIMESTAMP, {', '.join(EPOCHS)}"
+            )
+        types[name] = plain
+    return types
+
+
 def epoch_bounds(type_: str) -> tuple[int, int]:
-    """The least and the largest whole number of a type that is a TIMESTAMP: years 1 to 9999."""
+    """Return the smallest and largest number of an epoch type: years 1 to 9999."""
     units = EPOCHS[type_]
     return FIRST_INSTANT * units // 1_000_000, LAST_INSTANT * units // 1_000_000
 
 
 def micros_of(x: Any, units: int) -> Any:
-    """Doubles that count ``units`` a second, as whole microseconds; a tie goes to the even one.
+    """Convert doubles that count ``units`` per second to microseconds; ties round to even.
 
-    They must be of the years 1 to 9999. A double's fraction times 10**6 need not be a
-    double: it is taken as two parts that are (Veltkamp), and rounded once. One formula for NumPy
-    and for SQL, as the closed forms have it: on arrays it computes, on symbols it writes text.
+    They must be in the years 1 to 9999. The fraction times 10**6 is not always a double, so it is
+    split into two parts that are (Veltkamp) and rounded once. The formula serves NumPy and SQL:
+    with arrays it computes, with symbols it writes SQL text.
     """
     factor = 1_000_000 // units
     if factor == 1:
@@ -244,7 +265,7 @@ def micros_of(x: Any, units: int) -> Any:
 
 
 def converted(column: ColumnData, type_: str) -> Converted:
-    """A column of a fitting kind, in type ``type_``."""
+    """Convert a column of a suitable kind to type ``type_``."""
     kind, valid = kind_of_type(type_), column.valid
     if column.kind is not kind and valid is not None and not valid.any():
         return Converted(nulls(kind, len(column)), np.zeros(0, np.int64), [])
@@ -270,7 +291,7 @@ def converted(column: ColumnData, type_: str) -> Converted:
 
 
 def _of_numbers(values: Values, type_: str) -> tuple[Values, Mask]:
-    """Numbers in a type, and which fit; the others read 0."""
+    """Convert numbers to a type; returns the values (0 if unfit), and which of them fit."""
     if type_ == "DOUBLE":
         return values.astype(np.float64), np.ones(len(values), np.bool_)
     if type_ == "BIGINT":
@@ -288,7 +309,7 @@ def _of_numbers(values: Values, type_: str) -> tuple[Values, Mask]:
 
 
 def _of_texts(trimmed: pa.Array, type_: str) -> tuple[Values, Mask]:
-    """Texts in a type, and which fit; the others read 0."""
+    """Convert texts to a type; returns the values (0 if unfit), and which of them fit."""
     if type_ == "BOOLEAN":
         lower = pc.ascii_lower(trimmed)
         true = _mask(pc.is_in(lower, pa.array(TRUE)))
@@ -300,10 +321,10 @@ def _of_texts(trimmed: pa.Array, type_: str) -> tuple[Values, Mask]:
     whole, is_whole = _integers(trimmed)
     if type_ == "BIGINT":
         return whole, is_whole
-    broken, is_number = _doubles(trimmed)
-    micros, inside = _of_numbers(whole, type_)
-    rounded, near = _of_numbers(np.where(is_number, broken, np.nan), type_)
-    return np.where(is_whole, micros, rounded), np.where(is_whole, inside, near)
+    doubles, is_number = _doubles(trimmed)
+    micros, fits = _of_numbers(whole, type_)
+    rounded, rounded_fits = _of_numbers(np.where(is_number, doubles, np.nan), type_)
+    return np.where(is_whole, micros, rounded), np.where(is_whole, fits, rounded_fits)
 
 
 def _integers(texts: pa.Array) -> tuple[Values, Mask]:
@@ -321,7 +342,7 @@ def _doubles(texts: pa.Array) -> tuple[Values, Mask]:
 
 
 def _instants(texts: pa.Array) -> tuple[Values, Mask]:
-    """Spelled-out instants as microseconds, by the calendar that has always had leap years."""
+    """Convert timestamps to microseconds, by the proleptic Gregorian calendar."""
     fields = pc.extract_regex(texts, _INSTANT)
     part = dict(zip((f.name for f in fields.type), fields.flatten(), strict=True))
     fraction = pc.utf8_slice_codeunits(pc.utf8_rpad(part.pop("fraction"), 6, "0"), 0, 6)
@@ -341,7 +362,7 @@ def _instants(texts: pa.Array) -> tuple[Values, Mask]:
 
 
 def _number(digits: pa.Array) -> npt.NDArray[np.int64]:
-    """Digits as a number; none are 0."""
+    """Convert digits to numbers; no digits are 0."""
     filled = pc.if_else(pc.equal(pc.coalesce(digits, ""), ""), "0", digits)
     found: npt.NDArray[np.int64] = filled.cast(pa.int64()).to_numpy()
     return found
@@ -350,3 +371,74 @@ def _number(digits: pa.Array) -> npt.NDArray[np.int64]:
 def _mask(array: pa.Array) -> Mask:
     mask: Mask = pc.coalesce(array, False).to_numpy(zero_copy_only=False)
     return mask
+
+
+def open_table(
+    data: object, name: str, columns: Mapping[str, str] = {}, nulls: Sequence[str] = ()
+) -> Source:
+    """Open the table ``name`` of a script, from a path or from an object in memory.
+
+    Paths: a Parquet, CSV or JSON Lines file, or a directory of files of one of these formats, read
+    in the order of their names. In memory: a pyarrow Table, RecordBatch or RecordBatchReader, a
+    pandas or Polars DataFrame, any object with an Arrow C stream, a dict of arrays or lists, a
+    model Table. A timestamp without a zone is UTC. NaN is a value, not NULL, except in a pandas
+    DataFrame. ``columns`` are declared types, ``nulls`` are texts that mean NULL in text files.
+
+    >>> open_table({"latency": [1.5, None]}, "events").read(["latency"]).columns["latency"].valid
+    array([ True, False])
+    """
+    if isinstance(data, str | Path):
+        types = {column: plain_type(type_) for column, type_ in columns.items()}
+        return with_declared_types(open_files(local_path(data), types, nulls), columns, str(data))
+    source = TableSource(data) if isinstance(data, Table) else from_memory(data, name)
+    return with_declared_types(source, columns, f"table {name!r}")
+
+
+def with_declared_types(source: Source, columns: Mapping[str, str], place: str) -> Source:
+    """Return ``source``, the table at ``place``, with ``columns`` in their declared types."""
+    if not columns:
+        return source
+    for name in columns.keys() & source.unsupported.keys():
+        raise refusal(name, source)
+    held = {**source.schema, **dict.fromkeys(source.untyped)}
+    return Retyped(source, fitting_types(columns, held, place))
+
+
+def unfit_rows(source: Source, columns: Iterable[str]) -> tuple[Rows, list[str]]:
+    """Return the rows with a value in ``columns`` that does not fit its declared type, and why."""
+    found = source.unfit(columns) if isinstance(source, Retyped) else {}
+    rows = sorted(found)
+    return np.array(rows, np.int64), [found[row] for row in rows]
+
+
+class Retyped(Source):
+    """A source with declared columns in their types; a value that does not fit is NULL."""
+
+    def __init__(self, source: Source, types: Mapping[str, str]) -> None:
+        declared = {name: kind_of_type(type_) for name, type_ in types.items()}
+        untyped = source.untyped - types.keys()
+        super().__init__(source.rows, {**source.schema, **declared}, source.unsupported, untyped)
+        self.types, self._source = types, source
+        self._unfit: dict[str, dict[int, str]] = {}
+
+    def _columns(self, names: list[str]) -> dict[str, ColumnData]:
+        columns = self._source.read(names).columns
+        for name in columns.keys() & self.types.keys():
+            found = converted(columns[name], self.types[name])
+            before, after = unfit_reason(name, self.types[name])
+            reasons = [f"{before}{text}{after}" for text in found.texts]
+            self._unfit[name] = dict(zip(found.unfit.tolist(), reasons, strict=True))
+            columns[name] = found.column
+        return columns
+
+    def where(self, row: int) -> str:
+        return self._source.where(row)
+
+    def unfit(self, columns: Iterable[str]) -> dict[int, str]:
+        """Return the rows with a value that does not fit in ``columns``, each with the reason."""
+        named = [name for name in dict.fromkeys(columns) if name in self.types]
+        self.read(name for name in named if name not in self._unfit)
+        found: dict[int, str] = {}
+        for name in reversed(named):
+            found |= self._unfit[name]
+        return found

@@ -1,8 +1,7 @@
 """Tables in files: a Parquet, CSV or JSON Lines file, or a directory of them in name order.
 
-A text file has no schema: its types are known only when all of it has been read, so it is read
-whole, once, when the table is opened. Of a Parquet file the footer is read then, and the columns
-when they are asked for.
+A text file has no schema, so it is read completely when the table is opened, to infer its types.
+For a Parquet file only the footer is read then; columns are read on demand.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from pyarrow import types
 
 from ids.errors import SourceError, closest
 from ids.model import ColumnData, Kind
-from ids.source.declared_schema import plain_type
 from ids.source.memory import (
     DISAGREEING,
     Source,
@@ -42,7 +40,7 @@ from ids.source.memory import (
     one_line,
 )
 
-_AT_ONCE = 16  # requests to a file system that is far away
+_AT_ONCE = 16  # parallel requests to a remote file system
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,27 +56,19 @@ _KNOWN = "IDS reads .parquet, .csv, .jsonl, .ndjson and .json, or a directory of
 
 
 class FilePath(Protocol):
-    """A path of ``pathlib``, or one on another file system that answers like it."""
+    """The methods of ``pathlib.Path`` that IDS uses; paths on other file systems have them too."""
 
     @property
     def name(self) -> str: ...
-
     @property
     def suffix(self) -> str: ...
-
     @property
     def parent(self) -> Self: ...
-
     def exists(self) -> bool: ...
-
     def is_dir(self) -> bool: ...
-
     def is_file(self) -> bool: ...
-
     def iterdir(self) -> Iterator[Self]: ...
-
-    def stat(self) -> Any: ...  # st_size and st_mtime_ns are asked for
-
+    def stat(self) -> Any: ...  # with st_size and st_mtime_ns
     def open(self, mode: Literal["rb"]) -> BinaryIO: ...
 
 
@@ -86,14 +76,14 @@ P = TypeVar("P", bound=FilePath)
 
 
 def find_files(path: P) -> tuple[str, list[P]]:
-    """The format, and the files in the order in which their rows count."""
+    """Return the format and the files at ``path``, in the order of their rows."""
     if not path.exists():
         raise SourceError(missing(path))
     files = _of_directory(path) if path.is_dir() else [path]
     formats = {file: FORMATS.get(file.suffix.lower()) for file in files}
     for file, format_ in formats.items():
         if format_ is None:
-            raise SourceError(f"{file} is of no known format; {_KNOWN}")
+            raise SourceError(f"{file} has an unknown format; {_KNOWN}")
         if format_ != formats[files[0]]:
             raise SourceError(
                 f"{path} mixes formats ({files[0].name}, {file.name}); "
@@ -103,44 +93,44 @@ def find_files(path: P) -> tuple[str, list[P]]:
 
 
 def _of_directory(path: P) -> list[P]:
-    """Its visible files; names that begin with ``.`` or ``_`` are bookkeeping, as in Spark."""
+    """List the data files; as in Spark, names that begin with ``.`` or ``_`` are skipped."""
     entries = sorted((e for e in path.iterdir() if e.name[0] not in "._"), key=lambda e: e.name)
     for entry in entries:
         if entry.is_dir() and "=" in entry.name:
             raise SourceError(
-                f"{path} is partitioned ({entry.name}); give one directory that holds the files"
+                f"{path} is partitioned ({entry.name}); give the directory that contains the files"
             )
     files = [entry for entry in entries if not entry.is_dir()]
     if not files:
-        raise SourceError(f"{path} holds no data files; {_KNOWN}")
+        raise SourceError(f"{path} contains no data files; {_KNOWN}")
     return files
 
 
 def has_files(path: FilePath, *, declared: bool) -> bool:
-    """Whether the directory of a stream holds files yet; if not, its columns must be declared."""
+    """Tell whether the directory of a stream has files yet; if not, ``declared`` must be true."""
     if path.is_file():
         raise SourceError(
-            f"{path} is a file; a stream reads a directory to which files come, "
-            f"name {path.parent}/ or run it without a stream"
+            f"{path} is a file, but a stream reads a directory; "
+            f"give {path.parent}/ or run the query without a stream"
         )
     if not path.is_dir() or any(e.name[0] not in "._" and not e.is_dir() for e in path.iterdir()):
         return True
     if not declared:
         raise SourceError(
-            f"{path} holds no data files yet; declare their columns with "
-            "schema='a STRING, b DOUBLE, t TIMESTAMP', or put one there first"
+            f"{path} contains no data files yet; declare their columns with "
+            "schema='a STRING, b DOUBLE, t TIMESTAMP', or add a file first"
         )
     return False
 
 
 def at_once(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """What a function that waits for a file system gives for each, several at a time."""
+    """Map a function that waits for a file system over ``items``, in parallel threads."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(function, items))
 
 
 def missing(path: FilePath, what: str = "file or directory") -> str:
-    """That a path leads nowhere, and where it may have been meant to lead."""
+    """Return the error text for a path that does not exist, with a similar name if there is one."""
     folder = path.parent
     if not folder.is_dir():
         return f"no such {what}: {path}"
@@ -149,7 +139,7 @@ def missing(path: FilePath, what: str = "file or directory") -> str:
 
 
 class Part(ABC):
-    """A file of a table; ``absent_is_null`` where a column may be left out (a key in JSON)."""
+    """A file of a table; with ``absent_is_null`` a missing column is NULL (a key in JSON)."""
 
     def __init__(
         self, path: FilePath, schema: pa.Schema, rows: int, *, absent_is_null: bool = False
@@ -162,11 +152,11 @@ class Part(ABC):
 
     @abstractmethod
     def read(self, columns: list[str]) -> pa.Table:
-        """These columns of the file."""
+        """Read the given columns of the file."""
 
 
 class TextPart(Part):
-    """A CSV or JSON Lines file, which is in memory already (its types are known only then)."""
+    """A CSV or JSON Lines file, already in memory."""
 
     def __init__(self, path: FilePath, table: pa.Table, *, absent_is_null: bool) -> None:
         super().__init__(path, table.schema, table.num_rows, absent_is_null=absent_is_null)
@@ -177,7 +167,7 @@ class TextPart(Part):
 
 
 class ParquetPart(Part):
-    """A Parquet file: opening it reads the footer, reading it only the columns asked for."""
+    """A Parquet file: the footer is read when it is opened, columns are read on demand."""
 
     def __init__(self, path: FilePath) -> None:
         self.path = path
@@ -194,7 +184,7 @@ class ParquetPart(Part):
             try:
                 return self._columns(columns, texts)
             except OSError as error:
-                # Arrow makes no dictionary of text in the delta encodings of newer writers
+                # Arrow cannot read delta-encoded text, which newer writers use, as a dictionary
                 if "Not yet implemented" not in str(error):
                     raise
                 return self._columns(columns, ())
@@ -203,16 +193,16 @@ class ParquetPart(Part):
 
     def _columns(self, columns: list[str], dictionaries: Iterable[str]) -> pa.Table:
         with self._open(dictionaries) as file:
-            # Arrow takes a name for a path too: 'a' would also bring 'a.b'
+            # Arrow treats a name as a path prefix: 'a' would also read 'a.b'
             return file.read(columns).select(columns)
 
     @contextmanager
     def _open(self, dictionaries: Iterable[str] = ()) -> Iterator[pq.ParquetFile]:
-        """Text comes with its dictionary, as it lies in the file: nothing is hashed again."""
-        # Arrow reads a file of this machine without Python
-        place = nullcontext(self.path) if isinstance(self.path, Path) else self.path.open("rb")
+        """Open the file; text columns in ``dictionaries`` keep their dictionary from the file."""
+        # Arrow opens a local file itself, which is faster than a Python file object
+        opening = nullcontext(self.path) if isinstance(self.path, Path) else self.path.open("rb")
         with (
-            place as file,
+            opening as file,
             pq.ParquetFile(
                 file, read_dictionary=list(dictionaries), coerce_int96_timestamp_unit="us"
             ) as opened,
@@ -222,18 +212,19 @@ class ParquetPart(Part):
 
 def _unreadable(path: FilePath, error: BaseException) -> SourceError:
     if "footer" in str(error) or "Parquet file size is" in str(error):
-        return SourceError(f"{path} is not a whole Parquet file; write it again")
+        return SourceError(f"{path} is not a complete Parquet file; write it again")
     return SourceError(f"cannot read {path}: {one_line(error)}")
 
 
-_BLOCK = 1 << 23  # a record must fit into a block
+_BLOCK = 1 << 23  # bytes; the longest record that Arrow can parse
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
 
 
 def read_csv(path: Path, as_text: Iterable[str] = (), nulls: Sequence[str] = ()) -> pa.Table:
-    """A CSV file with a header; an empty field is NULL, and ``""`` is the empty text.
+    """Read a CSV file with a header; an empty field is NULL, and ``""`` is the empty text.
 
-    The columns of ``as_text`` are not guessed at. The texts of ``nulls`` are NULL, too.
+    Columns in ``as_text`` stay text; the types of the others are inferred. Texts in ``nulls`` are
+    NULL, too.
     """
     try:
         table = _parse_csv(path, as_text, nulls, threads=True)
@@ -263,9 +254,9 @@ def _parse_csv(
 
 
 def _ended(path: Path) -> Path | pa.BufferReader:
-    """The file; one that ends in a comma gets its last line end.
+    """Return the file; one that ends with a comma gets a final line end.
 
-    Arrow takes an empty field at the very end of a file for quoted if the one before it was.
+    Otherwise Arrow would treat its last, empty field as quoted if the field before it is quoted.
     """
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - 1))
@@ -276,7 +267,7 @@ def _ended(path: Path) -> Path | pa.BufferReader:
 
 
 def _without(table: pa.Table, nulls: Sequence[str]) -> pa.Table:
-    """NULL for each of ``nulls`` in a column of text, also where it was quoted."""
+    """Replace each of ``nulls`` in text columns by NULL, even if it was quoted."""
     if not nulls:
         return table
     meant = pa.array(nulls, pa.string())
@@ -290,25 +281,25 @@ def _without(table: pa.Table, nulls: Sequence[str]) -> pa.Table:
 
 def _csv_fault(path: Path, error: pa.ArrowInvalid) -> str:
     if "Empty CSV" in str(error):
-        return f"{path} is empty; a CSV file begins with a line of column names"
+        return f"{path} is empty; a CSV file starts with a line of column names"
     try:
-        _parse_csv(path, (), (), threads=False)  # slower, but it counts rows
+        _parse_csv(path, (), (), threads=False)  # slower, but its errors have row numbers
     except pa.ArrowInvalid as counted:
         error = counted
     ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
     if ragged:
         row, expected, got = (int(group) for group in ragged.groups())
         return (
-            f"row {row - 1} of {path} has {got} fields where the header has {expected}; "
-            "mend the row, or write the file again"
+            f"row {row - 1} of {path} has {got} fields, but the header has {expected}; "
+            "correct the row, or write the file again"
         )
     return f"cannot read {path}: {one_line(error)}"
 
 
 def _quote_left_open(path: Path) -> bool:
-    """Arrow takes a quote that is never closed for one that closes at the end of the file.
+    """Tell whether the last quote is never closed, which Arrow does not report.
 
-    An odd number of quotes is the only sign; only then is the file read a second time.
+    The file is read a second time only if its number of quotes is odd.
     """
     with pa.memory_map(str(path)) as mapped:
         quotes = np.count_nonzero(np.frombuffer(mapped.read_buffer(), np.uint8) == ord('"'))
@@ -324,9 +315,9 @@ def _quote_left_open(path: Path) -> bool:
 
 
 def read_jsonl(path: Path, as_text: Iterable[str] = (), nulls: Sequence[str] = ()) -> pa.Table:
-    """A file of one JSON object a line; a missing key is NULL, and so are the texts of ``nulls``.
+    """Read a file with one JSON object per line; a missing key is NULL, and so are ``nulls``.
 
-    The columns of ``as_text`` hold text, and no guess is made at its meaning.
+    Columns in ``as_text`` contain text and stay text, even if it looks like timestamps.
     """
     explicit = pa.schema([(name, pa.string()) for name in as_text])
     try:
@@ -348,12 +339,12 @@ def read_jsonl(path: Path, as_text: Iterable[str] = (), nulls: Sequence[str] = (
 
 def _jsonl_fault(path: Path, error: pa.ArrowInvalid) -> str:
     if "Empty JSON" in str(error):
-        return f"{path} is empty; a JSON Lines file holds one object a line"
+        return f"{path} is empty; a JSON Lines file has one object per line"
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             if line.strip() and not _is_object(line):
                 return f"line {number} of {path} is not one JSON object; write one on each line"
-    # Arrow counts rows within a block of its own, which helps nobody
+    # Arrow's row number is relative to one of its blocks, so it would mislead
     fault = re.sub(r"\.? in row \d+$", "", one_line(error)).removeprefix("JSON parse error: ")
     return f"cannot read {path}: {fault}"
 
@@ -366,7 +357,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A text column as timestamps if every value is one: Arrow's own guess stops at seconds."""
+    """Convert a text column to timestamps if every value is one; Arrow infers only seconds."""
     texts = column.drop_null()
     if len(texts) == 0 or not _TIMESTAMP.match(texts[0].as_py()):
         return column
@@ -379,7 +370,7 @@ def _timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-_SPELLED_OUT = ("STRING", "TIMESTAMP")  # in JSON, which has numbers and Booleans of its own
+_TEXT_IN_JSON = ("STRING", "TIMESTAMP")  # JSON has types for numbers and Booleans
 
 
 class FileSource(Source):
@@ -392,7 +383,7 @@ class FileSource(Source):
         untyped = [name for name, kinds in _kinds(parts).items() if not kinds]
         super().__init__(self._ends[-1], schema, unsupported, untyped)
         if not schema and not unsupported:
-            raise SourceError(f"{parts[0].path} holds no columns")
+            raise SourceError(f"{parts[0].path} has no columns")
 
     def _columns(self, names: list[str]) -> dict[str, ColumnData]:
         tables = [part.read([n for n in names if n in part.schema.names]) for part in self._parts]
@@ -409,41 +400,45 @@ class FileSource(Source):
 
 
 def open_files(
-    path: Path, columns: Mapping[str, str] = {}, nulls: Sequence[str] = ()
+    path: Path, columns: Mapping[str, str | None] = {}, nulls: Sequence[str] = ()
 ) -> FileSource:
-    """A file, or a directory of them; in text files ``columns`` are declared, ``nulls`` are NULL.
+    """Open a file or a directory of files.
 
-    Declared columns come as they stand in the files, to be converted.
+    ``columns`` are declared with their types; the caller converts them. In text files ``nulls``
+    mean NULL.
     """
     format_, files = find_files(path)
     if format_ == "parquet":
         return FileSource([ParquetPart(file) for file in files])
-    # an engine that writes in parallel leaves empty files where a worker had no rows
+    # a parallel writer leaves empty files for workers without rows
     files = [file for file in files if file.stat().st_size > 0] or files[:1]
     return FileSource(text_parts({file: file for file in files}, format_, columns, nulls))
 
 
 def text_parts(
-    files: Mapping[FilePath, Path], format_: str, columns: Mapping[str, str], nulls: Sequence[str]
+    files: Mapping[FilePath, Path],
+    format_: str,
+    columns: Mapping[str, str | None],
+    nulls: Sequence[str],
 ) -> list[TextPart]:
-    """Text files, each by its name and where to read it, of one ``format_``: csv or jsonl."""
+    """Read text files of one ``format_``, csv or jsonl; ``files`` maps each to its local copy."""
     is_json = format_ == "jsonl"
 
     def parts(texts: Iterable[str]) -> list[TextPart]:
         found = []
-        for file, place in files.items():
+        for file, copy in files.items():
             try:
-                table = (read_jsonl if is_json else read_csv)(place, texts, nulls)
-            except SourceError as error:  # what is wrong with a file is told under its name
-                raise SourceError(str(error).replace(str(place), str(file))) from error
+                table = (read_jsonl if is_json else read_csv)(copy, texts, nulls)
+            except SourceError as error:  # name the file, not its copy
+                raise SourceError(str(error).replace(str(copy), str(file))) from error
             found.append(TextPart(file, table, absent_is_null=is_json))
         return found
 
     if is_json:
-        return parts([n for n, type_ in columns.items() if plain_type(type_) in _SPELLED_OUT])
+        return parts([name for name, type_ in columns.items() if type_ in _TEXT_IN_JSON])
     found = parts(columns)
     clashing = [name for name, kinds in _kinds(found).items() if len(kinds) > 1]
-    # one file alone would have become text as well
+    # in a single file, such a column would be text as well
     return parts([*columns, *clashing]) if clashing else found
 
 
@@ -459,7 +454,7 @@ def _column(name: str, part: Part, table: pa.Table) -> pa.ChunkedArray:
 
 
 def _kinds(parts: Sequence[Part]) -> dict[str, dict[Kind, FilePath]]:
-    """What each column holds, and the first file that does; an empty column has no say."""
+    """Return the kinds of each column, each with the first file that has it; skip empty columns."""
     kinds: dict[str, dict[Kind, FilePath]] = {}
     for part in parts:
         for name, kind in described(part.schema)[0].items():
@@ -470,7 +465,7 @@ def _kinds(parts: Sequence[Part]) -> dict[str, dict[Kind, FilePath]]:
 
 
 def _unified(parts: Sequence[Part]) -> tuple[dict[str, Kind], dict[str, str]]:
-    """One schema for all files; a column on which they disagree is no column IDS can read."""
+    """Return one schema for all files; columns on which they disagree are unsupported."""
     unsupported: dict[str, str] = {}
     for part in parts:
         unsupported = described(part.schema)[1] | unsupported

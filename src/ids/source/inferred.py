@@ -1,7 +1,7 @@
-"""What columns hold that nobody declared: types from a sample, and texts meant for something else.
+"""Inferred column types: from a sample of text files, and hints for text that is not meant as text.
 
-Text files that fit into the budget are read whole, so small tables have exactly the types they have
-in process. Of larger ones the beginning decides, and a later value that does not fit is an error.
+Text files within the budget are read completely, so small tables have the same types on Spark as in
+process. For larger tables the first records decide; a later value that does not fit is an error.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from pyarrow import types
 
 from ids.errors import SourceError
 from ids.model import ColumnData, Kind, Misread, quoted, type_of
-from ids.source.declared_schema import BLANKS, SPELLINGS
+from ids.source.declared_schema import BLANKS, SPELLINGS, Retyped, plain_type
 from ids.source.files import FilePath, FileSource, TextPart, at_once, text_parts
+from ids.source.memory import Source
 
 Versions = tuple[tuple[FilePath, int, int], ...]
 
-_BUDGET = 64 << 20  # bytes the driver reads of a whole table
-_LEAST = 64 << 10  # bytes it reads of every file
+_BUDGET = 64 << 20  # bytes that the driver reads per table
+_LEAST = 64 << 10  # bytes that it reads per file, at least
 
 
 @dataclass(frozen=True)
 class Sampled:
     """The columns of a table in text files.
 
-    types        column → BIGINT, DOUBLE, STRING, BOOLEAN or TIMESTAMP; only those IDS can read
-    headers      file → all its columns, in the order in which they stand there
-    multiline    whether a quoted field runs over the end of a line
-    unsupported  columns IDS cannot read, and what they hold
-    untyped      columns of no type: there is no value in any of the files, which were read whole
+    types        column → BIGINT, DOUBLE, STRING, BOOLEAN or TIMESTAMP; only columns IDS can read
+    headers      file → all its columns, in file order
+    multiline    whether a quoted field contains a line break
+    unsupported  columns IDS cannot read, each with its type
+    untyped      columns without a type: the files, read completely, have no value in them
     """
 
     types: dict[str, str]
@@ -54,9 +55,9 @@ def sample(
     columns: Mapping[str, str] = {},
     nulls: Sequence[str] = (),
 ) -> Sampled:
-    """What ``files`` (``csv`` or ``jsonl``) hold; empty ones, if there are others, say nothing.
+    """Infer the columns of ``files`` (``csv`` or ``jsonl``); empty files are skipped.
 
-    Columns that are declared have the type in which they stand in the files.
+    Declared columns get the type that they have in the files.
     """
     return _sampled(_versions(files), format_, tuple(columns.items()), tuple(nulls))
 
@@ -64,9 +65,10 @@ def sample(
 def sampled_source(
     files: Sequence[FilePath], format_: str, columns: Mapping[str, str], nulls: Sequence[str]
 ) -> FileSource:
-    """The rows that are looked at, to be looked at again."""
+    """Open the rows from which ``sample`` infers types."""
+    types = {name: plain_type(type_) for name, type_ in columns.items()}
     with _beginnings(_versions(files), format_) as beginnings:
-        return FileSource(text_parts(beginnings, format_, columns, nulls))
+        return FileSource(text_parts(beginnings, format_, types, nulls))
 
 
 def _versions(files: Sequence[FilePath]) -> Versions:
@@ -75,7 +77,7 @@ def _versions(files: Sequence[FilePath]) -> Versions:
     return tuple((file, s.st_size, s.st_mtime_ns) for file, s in seen)
 
 
-@lru_cache(maxsize=8)  # a run asks before Java starts, and once more when Spark reads
+@lru_cache(maxsize=8)  # called before Java starts, and again when Spark reads
 def _sampled(
     versions: Versions,
     format_: str,
@@ -83,12 +85,13 @@ def _sampled(
     nulls: tuple[str, ...],
 ) -> Sampled:
     with _beginnings(versions, format_) as beginnings:
-        parts = text_parts(beginnings, format_, dict(columns), nulls)
+        types = {name: plain_type(type_) for name, type_ in columns}
+        parts = text_parts(beginnings, format_, types, nulls)
         multiline = format_ == "csv" and any(map(_breaks_lines, beginnings.values()))
         whole = all(beginnings[file].stat().st_size == size for file, size, _ in versions)
     source = FileSource(parts)
     sql_types = {
-        name: type_of(kind, whole=_is_whole(name, parts)).name
+        name: type_of(kind, whole=_is_integer(name, parts)).name
         for name, kind in source.schema.items()
     }
     headers = {part.path: tuple(part.schema.names) for part in parts}
@@ -98,7 +101,7 @@ def _sampled(
 
 @contextmanager
 def _beginnings(versions: Versions, format_: str) -> Iterator[dict[FilePath, Path]]:
-    """Of each file the records that are looked at, as a file of this machine."""
+    """Yield a local file with the sampled records of each file."""
     files = [file for file, *_ in versions]
     share = max(_LEAST, _BUDGET // len(files))
     with tempfile.TemporaryDirectory(prefix="ids-sample-") as scratch:
@@ -107,7 +110,7 @@ def _beginnings(versions: Versions, format_: str) -> Iterator[dict[FilePath, Pat
 
 
 def _beginning(file: FilePath, format_: str, share: int, scratch: Path) -> Path:
-    """The file itself if it is small and of this machine, else a copy of its first records."""
+    """Return the file itself if it is small and local, else a copy of its first records."""
     try:
         small = file.stat().st_size <= share
         if small and isinstance(file, Path):
@@ -116,7 +119,7 @@ def _beginning(file: FilePath, format_: str, share: int, scratch: Path) -> Path:
             data = stream.read(share)
             end = 0 if small else _last_record(np.frombuffer(data, np.uint8), format_)
             if end == 0 and isinstance(file, Path):
-                return file  # one record longer than the sample: there is nothing to cut
+                return file  # its first record is longer than the sample
             content = data[:end] if end else data + stream.read()
     except OSError as error:
         raise SourceError(f"cannot read {file}: {error.strerror or error}") from error
@@ -126,7 +129,7 @@ def _beginning(file: FilePath, format_: str, share: int, scratch: Path) -> Path:
 
 
 def _last_record(data: np.ndarray, format_: str) -> int:
-    """Where the last whole record ends: after a line's end that stands in no quotes."""
+    """Return the end of the last complete record: after a line end outside quotes."""
     ends = data == ord("\n")
     if format_ == "csv":
         ends &= ~_inside_quotes(data)
@@ -146,14 +149,14 @@ def _breaks_lines(file: Path) -> bool:
     return bool(inside.any() and np.isin(data[inside], (ord("\n"), ord("\r"))).any())
 
 
-def _is_whole(name: str, parts: Sequence[TextPart]) -> bool:
-    """Whether every file that holds numbers in a column holds whole ones."""
+def _is_integer(name: str, parts: Sequence[TextPart]) -> bool:
+    """Tell whether a column is of an integer type in every file that has values in it."""
     held = [part.schema.field(name).type for part in parts if name in part.schema.names]
     valued = [type_ for type_ in held if not types.is_null(type_)]
     return bool(valued) and all(map(types.is_integer, valued))
 
 
-# What a person takes for a date, in whatever order, with a time after it or without.
+# Common date formats, with or without a time.
 _MONTH = r"[A-Za-z]{3,9}\.?"
 _TIME = r"([T ,]+[0-9]{1,2}[:.][0-9]{2}\b.*)?$"
 _DATES = (
@@ -168,19 +171,20 @@ Mask = npt.NDArray[np.bool_]
 Where = Callable[[int], str]
 
 
-def misread(name: str, column: ColumnData, where: Where, *, in_csv: bool = False) -> Misread | None:
-    """What most values of a text column seem to be, and the way out; None if they are just text.
-
-    ``where`` names a row; ``in_csv`` says that a text can be declared to mean NULL.
-    """
-    if column.dictionary is None:
+def misread_of(source: Source, name: str) -> Misread | None:
+    """Guess what a text column was meant to contain; None for text, declared or apparent."""
+    declared = isinstance(source, Retyped) and name in source.types
+    if declared or source.schema.get(name) is not Kind.TEXT:
         return None
+    column, where = source.read([name]).columns[name], source.where
+    assert column.dictionary is not None
     texts = pc.ascii_trim(pa.array(column.dictionary, pa.string()), BLANKS)
     words = ~_like(texts, "^$")
     local, zoned, number = (_like(texts, SPELLINGS[n]) for n in ("LOCAL", "ZONED", "DOUBLE"))
     if _most(words & (local | zoned | _like(texts, _DATES)), words):
         return Misread(Kind.TIME, _for_times(name, column, where, local, zoned, words))
     if _most(words & number, words):
+        in_csv = where(0).endswith(".csv")
         return Misread(Kind.NUMBER, _for_numbers(name, column, where, words & ~number, in_csv))
     return None
 
@@ -191,13 +195,14 @@ def _for_times(
     declare = f"declare schema='{quoted(name)} TIMESTAMP'"
     odd = _first(column, words & ~local & ~zoned)
     if odd is not None:
-        fact = f"{where(odd[0])} holds '{odd[1]}', which is not a timestamp"
+        fact = f"{where(odd[0])} contains '{odd[1]}', which is not a timestamp"
         return f"{fact}; write it as 2024-01-31 12:00:00, or {declare} and {_ASIDE}"
     few, has = (local, "no") if local.sum() <= zoned.sum() else (zoned, "a")
     odd = _first(column, few)
     if odd is None:
         return declare
-    return f"{where(odd[0])} holds '{odd[1]}', which has {has} zone, unlike the others; {declare}"
+    fact = f"{where(odd[0])} contains '{odd[1]}', which has {has} zone, unlike the others"
+    return f"{fact}; {declare}"
 
 
 def _for_numbers(name: str, column: ColumnData, where: Where, odd: Mask, in_csv: bool) -> str:
@@ -205,13 +210,13 @@ def _for_numbers(name: str, column: ColumnData, where: Where, odd: Mask, in_csv:
     found = _first(column, odd)
     if found is None:
         return declare
-    fact = f"{where(found[0])} holds '{found[1]}', which is not a number"
+    fact = f"{where(found[0])} contains '{found[1]}', which is not a number"
     null = f"read it as NULL with null='{found[1]}', or " if in_csv else ""
     return f"{fact}; {null}{declare} and {_ASIDE}"
 
 
 def _first(column: ColumnData, odd: Mask) -> tuple[int, str] | None:
-    """The first row with one of these words, and the word."""
+    """Return the first row with one of the ``odd`` words, and the word."""
     rows = odd[column.values]
     if column.valid is not None:
         rows &= column.valid

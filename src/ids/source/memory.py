@@ -1,6 +1,7 @@
-"""Tables in memory: Arrow, pandas, Polars, a dict of arrays.
+"""Tables in memory (Arrow, pandas, Polars, a dict of arrays), and Arrow columns as NumPy arrays.
 
-Arrow columns become arrays in place where the format allows, else in one vectorised pass.
+An Arrow column becomes an array without a copy if its format allows it, else in one vectorised
+pass.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from pyarrow import types
 from ids.errors import DataError, IdsError, SourceError, UnknownNameError
 from ids.model import TYPES, ColumnData, Kind, Table
 
-DISAGREEING = ", but "  # between what a column holds in one file and in another
+DISAGREEING = ", but "  # separates the kinds of a column that differs between files
 INDEX = "the index of the DataFrame"
 REPEATED = "there more than once"
 
 
 class Source(ABC):
-    """A table, whose columns are read when they are asked for.
+    """A table whose columns are read on demand.
 
-    schema       the columns IDS can read, under their exact names
-    unsupported  the others, each with what it is instead (``list<string>``)
-    untyped      those of the schema that hold nothing and are of no type: only NULLs, or no rows
-    rows         how many there are
+    rows         the number of rows
+    schema       the columns IDS can read, by exact name
+    unsupported  the other columns, each with its type (``list<string>``)
+    untyped      columns of the schema that have no type, because they contain no value
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Source(ABC):
         self.unsupported, self.untyped = unsupported, frozenset(untyped)
 
     def read(self, columns: Iterable[str]) -> Table:
-        """These columns only; what is not asked for is not converted."""
+        """Read and convert the given columns only."""
         names = list(dict.fromkeys(columns))
         for name in names:
             if name not in self.schema:
@@ -55,12 +56,12 @@ class Source(ABC):
     def _columns(self, names: list[str]) -> dict[str, ColumnData]: ...
 
     def where(self, row: int) -> str:
-        """The name a person has for ``row`` (an index from 0): counted from 1, with its file."""
+        """Describe ``row`` (an index from 0) for a user: counted from 1, with its file."""
         return f"row {row + 1}"
 
 
 class TableSource(Source):
-    """A table that is columns already: nothing is converted."""
+    """A model Table: its columns need no conversion."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table.rows, {name: data.kind for name, data in table.columns.items()})
@@ -71,7 +72,7 @@ class TableSource(Source):
 
 
 def refusal(name: str, source: Source) -> IdsError:
-    """Why ``source`` cannot give the column ``name``."""
+    """Return the error for a column that ``source`` cannot read."""
     if name in source.unsupported:
         what = source.unsupported[name]
         return DataError(f"column {name!r} is {what}; {remedy(what)}")
@@ -79,7 +80,7 @@ def refusal(name: str, source: Source) -> IdsError:
 
 
 def remedy(what: str) -> str:
-    """What to do about a column that IDS does not read."""
+    """Return the hint for a column that IDS cannot read."""
     if what == INDEX:
         return "pass df.reset_index()"
     if what == REPEATED:
@@ -90,7 +91,7 @@ def remedy(what: str) -> str:
 
 
 _SPECIAL = {Kind.TEXT: pa.string(), Kind.TIME: pa.timestamp("us", "UTC")}
-# The Arrow type of each of TYPES.
+# The Arrow type for each of TYPES.
 ARROW_TYPES: dict[str, pa.DataType] = {
     name: _SPECIAL.get(type_.kind) or pa.from_numpy_dtype(type_.dtype)
     for name, type_ in TYPES.items()
@@ -101,9 +102,9 @@ _INT64_MAX = np.iinfo(np.int64).max
 
 
 def kind_of(type_: pa.DataType) -> Kind | None:
-    """What a column of this Arrow type holds; None when IDS does not read it.
+    """Return the kind of a column of this Arrow type; None if IDS cannot read it.
 
-    A column of Arrow's null type holds nothing at all, and counts as numbers.
+    A column of Arrow's null type contains no value and counts as a number column.
     """
     if types.is_dictionary(type_):
         return kind_of(type_.value_type)
@@ -111,7 +112,7 @@ def kind_of(type_: pa.DataType) -> Kind | None:
         return Kind.NUMBER
     if types.is_null(type_):
         return Kind.NUMBER
-    if _is_text(type_):
+    if types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_):
         return Kind.TEXT
     if types.is_boolean(type_):
         return Kind.BOOLEAN
@@ -120,18 +121,12 @@ def kind_of(type_: pa.DataType) -> Kind | None:
     return None
 
 
-def _is_text(type_: pa.DataType) -> bool:
-    return bool(
-        types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_)
-    )
-
-
 def canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The same values in one of the five Arrow types IDS computes with.
+    """Cast a column to one of the five Arrow types IDS computes with.
 
     These are int64, float64, bool, timestamp[us, UTC] and dictionary<int32, string>. A column that
-    has one of them already shares its buffers with the result; so do other time zones and other
-    kinds of string behind int32 codes. A timestamp without a zone is UTC; nanoseconds are floored
+    already has one of these types is not copied; nor are timestamps in another zone, or other
+    string types with int32 codes. A timestamp without a zone is UTC; nanoseconds are rounded down
     to microseconds.
     """
     type_ = column.type
@@ -164,18 +159,18 @@ def _number_type(column: pa.ChunkedArray) -> pa.DataType:
 
 
 def _floored(chunk: pa.Array) -> pa.Array:
-    """Microseconds rounded down: Arrow's own cast rounds towards 1970."""
+    """Round nanoseconds down to microseconds; Arrow's own cast rounds towards 1970."""
     micros = (_buffer(chunk, np.int64) // 1000).view("datetime64[us]")
     null = None if chunk.null_count == 0 else _mask(chunk.is_null())
     return pa.array(micros, mask=null).cast(_MICROS)
 
 
 def _distinct(coded: pa.ChunkedArray) -> pa.ChunkedArray:
-    """One dictionary for all chunks, in which one code is one value: it may repeat or hold NULL."""
+    """Give all chunks one dictionary without repeated values or NULLs."""
     if coded.num_chunks == 0:
         return coded
     if not any(chunk.dictionary.null_count for chunk in coded.chunks):
-        coded = coded.unify_dictionaries()  # which knows no NULL among the values
+        coded = coded.unify_dictionaries()  # does not support NULL among the values
         dictionary = coded.chunk(0).dictionary
         if pc.count_distinct(dictionary).as_py() == len(dictionary):
             return coded
@@ -183,7 +178,7 @@ def _distinct(coded: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def join(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Canonical columns of one kind, one after the other; one without a value may be of any."""
+    """Concatenate canonical columns of one kind; a column without values may be of any kind."""
     held = {part.type for part in parts if part.null_count < len(part)}
     type_ = pa.float64() if len(held) > 1 else next(iter(held), parts[0].type)
     chunks = []
@@ -199,14 +194,14 @@ def join(parts: list[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 
 def column_data(column: pa.ChunkedArray) -> ColumnData:
-    """A canonical column as arrays: O(1) for a single chunk without NULLs that is no boolean."""
+    """Convert a canonical column to arrays; O(1) for one chunk without NULLs or Booleans."""
     array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     valid = None if array.null_count == 0 else _mask(array.is_valid())
     kind = kind_of(array.type)
-    assert kind is not None, "the source keeps such columns out of its schema"
+    assert kind is not None, "a schema contains no such column"
     if kind is Kind.TEXT:
         codes = _buffer(array.indices, np.int32)
-        if valid is not None:  # what lies under a NULL may be out of range
+        if valid is not None:  # the code of a NULL may be out of range
             codes = np.where(valid, codes, np.int32(0))
         words = array.dictionary.to_numpy(zero_copy_only=False)
         if len(words) == 0:
@@ -219,7 +214,7 @@ def column_data(column: pa.ChunkedArray) -> ColumnData:
 
 
 def _buffer(array: pa.Array, dtype: type[np.generic]) -> npt.NDArray[np.generic]:
-    """The values of a fixed-width array where they lie, NULL or not."""
+    """View the values of a fixed-width array, including those under NULLs."""
     data = array.buffers()[1]
     if data is None or len(array) == 0:
         return np.empty(0, dtype)
@@ -231,19 +226,34 @@ def _mask(array: pa.Array) -> npt.NDArray[np.bool_]:
     return mask
 
 
-_WAY_OUT = "give a pyarrow Table, a pandas or Polars DataFrame, a dict of arrays, or a path"
+def to_array(column: ColumnData) -> pa.Array:
+    """Convert one column to the Arrow type for its kind."""
+    missing = None if column.valid is None else ~column.valid
+    array = pa.array(column.values, mask=missing)
+    if column.dictionary is not None:
+        texts = pa.array(column.dictionary.tolist(), "string")
+        return pa.DictionaryArray.from_arrays(array, texts).cast("string")
+    return array.cast(_MICROS) if column.kind is Kind.TIME else array
+
+
+def to_table(table: Table) -> pa.Table:
+    """Convert a table to Arrow."""
+    return pa.table({name: to_array(column) for name, column in table.columns.items()})
+
+
+_REMEDY = "give a pyarrow Table, a pandas or Polars DataFrame, a dict of arrays, or a path"
 _UNCONVERTIBLE = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
 
 class ArrowSource(Source):
-    """An Arrow table; a column is converted when it is read."""
+    """An Arrow table; each column is converted when it is read."""
 
     def __init__(self, table: pa.Table, name: str, mixed: Mapping[str, str] = {}) -> None:
         repeated = [column for column, times in Counter(table.column_names).items() if times > 1]
         if repeated:
             raise SourceError(f"table {name!r} has two columns {repeated[0]!r}; rename one")
         if table.num_columns == 0 and not mixed:
-            raise SourceError(f"table {name!r} has no columns; {_WAY_OUT}")
+            raise SourceError(f"table {name!r} has no columns; {_REMEDY}")
         schema, unsupported = described(table.schema)
         untyped = [field.name for field in table.schema if types.is_null(field.type)]
         super().__init__(table.num_rows, schema, {**unsupported, **mixed}, untyped)
@@ -260,17 +270,17 @@ class ArrowSource(Source):
 
 
 def described(schema: pa.Schema) -> tuple[dict[str, Kind], dict[str, str]]:
-    """The columns IDS can read, and what the others are."""
+    """Return the kinds of the columns IDS can read, and the types of the others."""
     kinds = {field.name: kind_of(field.type) for field in schema}
     others = {f.name: article(str(f.type)) for f in schema if kinds[f.name] is None}
     return {name: kind for name, kind in kinds.items() if kind is not None}, others
 
 
 def from_memory(data: Any, name: str) -> ArrowSource:
-    """Whatever tabular thing a person has at hand.
+    """Open a table in memory: pandas, a dict, or any object that exports Arrow data.
 
-    A NaN in a pandas column is NULL (pandas means "missing" by it); everywhere else NaN is a value.
-    Costs nothing for Arrow and for Polars numbers, one vectorised pass for the rest.
+    NaN in a pandas column is NULL, as in pandas; everywhere else NaN is a value. Arrow columns and
+    Polars numbers are not copied; other columns take one vectorised pass.
     """
     if _is_pandas(data) and hasattr(data, "columns"):
         labels = [str(label) for label in data.columns]
@@ -285,11 +295,11 @@ def from_memory(data: Any, name: str) -> ArrowSource:
         elif not isinstance(data, pa.Table | pa.RecordBatchReader):
             if not hasattr(data, "__arrow_c_stream__"):
                 what = article(type(data).__name__)
-                raise SourceError(f"table {name!r} is {what}; {_WAY_OUT}")
+                raise SourceError(f"table {name!r} is {what}; {_REMEDY}")
             data = pa.RecordBatchReader.from_stream(data)
         return ArrowSource(data if isinstance(data, pa.Table) else data.read_all(), name)
     except _UNCONVERTIBLE as error:
-        raise SourceError(f"cannot read table {name!r}: {one_line(error)}; {_WAY_OUT}") from error
+        raise SourceError(f"cannot read table {name!r}: {one_line(error)}; {_REMEDY}") from error
 
 
 def _is_pandas(data: object) -> bool:
@@ -297,22 +307,22 @@ def _is_pandas(data: object) -> bool:
 
 
 def _from_columns(columns: list[tuple[str, Any]], name: str, mixed: dict[str, str]) -> ArrowSource:
-    """Column by column: one that Arrow cannot take matters only to a query that names it.
+    """Convert column by column, so that an unreadable column fails only queries that use it.
 
-    ``mixed`` are others that cannot be read, with what they are instead.
+    ``mixed`` are further columns that cannot be read, each with the reason.
     """
     arrays: list[tuple[str, pa.Array | pa.ChunkedArray]] = []
     for label, values in columns:
         try:
             arrays.append((label, _array(values)))
         except _UNCONVERTIBLE as error:
-            mixed[label] = f"no column of one type ({one_line(error)})"
+            mixed[label] = f"not a column of one type ({one_line(error)})"
     for label, array in arrays:
         first, rows = arrays[0][0], len(arrays[0][1])
         if len(array) != rows:
             raise SourceError(
                 f"table {name!r} has {rows} rows in column {first!r} "
-                f"but {len(array)} in {label!r}; give columns of one length"
+                f"but {len(array)} in {label!r}; give columns of equal length"
             )
     names = [label for label, _ in arrays]
     return ArrowSource(pa.Table.from_arrays([a for _, a in arrays], names=names), name, mixed)
@@ -337,15 +347,15 @@ def _array(values: Any) -> pa.Array | pa.ChunkedArray:
         return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # a NaN among texts can only mean "missing"
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # NaN among texts can only mean NULL
         return pa.array(values, from_pandas=True)
 
 
 def article(type_name: str) -> str:
-    """A type's name with its article."""
+    """Put "a" or "an" before a type name."""
     return ("an " if type_name[0].lower() in "aeiou" else "a ") + type_name
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of a message, which is where Arrow says what is wrong."""
+    """Return the first line of an error message; Arrow puts the cause there."""
     return str(error).strip().split("\n", maxsplit=1)[0].rstrip(". ")

@@ -16,7 +16,15 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError
 
 from ids import errors
-from ids.errors import DataError, IdsError, ScriptError, SetupError, SourceError, UnknownNameError
+from ids.errors import (
+    DataError,
+    IdsError,
+    ScriptError,
+    SetupError,
+    SinkError,
+    SourceError,
+    UnknownNameError,
+)
 
 
 @contextmanager
@@ -78,7 +86,7 @@ def _raised_by_worker(found: re.Match[str], _: str) -> IdsError:
 
 
 def _disk_full(_: re.Match[str], __: str) -> IdsError:
-    return SourceError(
+    return SinkError(
         "no space left on the disk of the output or of Spark's own files; free some, "
         "or set spark.local.dir to a larger disk"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ids.errors import DataError, SourceError
+from ids.errors import DataError, SinkError
 from ids.model import Kind, unused
 from ids.query import bad_row_error, file_stem, notes
 from ids.sink import Files, Format
@@ -108,7 +108,7 @@ def _make(directory: Files) -> None:
         directory.make()
     except OSError as error:
         place, fault = directory.uri.removeprefix("file:"), error.strerror or str(error)
-        raise SourceError(f"cannot make {place}: {fault}") from error
+        raise SinkError(f"cannot make {place}: {fault}") from error
 
 
 def _shown(typed: Typed) -> str:

@@ -22,9 +22,9 @@ from ids.model import (
     checked_seed,
     microseconds,
 )
-from ids.plan import Schema, SelectPlan, Tables, nothing_asked, planned
-from ids.query import shown, to_table
-from ids.source import Declared, Source, misread_of, open_table, unfit_rows
+from ids.plan import Schema, SelectPlan, Tables, merged_tables, nothing_asked, planned
+from ids.query import shown
+from ids.source import Declared, Source, misread_of, open_table, to_table, unfit_rows
 from ids.spark.count_windows import count_windows
 from ids.spark.failures import translated
 from ids.spark.file_system import check_shared, path_at
@@ -56,6 +56,7 @@ def sql(
     script: str,
     /,
     *,
+    tables: Mapping[str, object] | None = None,
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
     lateness: Duration | None = None,
@@ -63,7 +64,7 @@ def sql(
     seed: int = 0,
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
-    **tables: object,
+    **named_tables: object,
 ) -> DataFrame:
     """Run a script on Spark; the last SELECT's emits as a DataFrame.
 
@@ -71,6 +72,7 @@ def sql(
     DataFrame out, in the order of the emits; a streaming one gives a streaming one, to be written
     in append mode. A script without a SELECT gives what its last SHOW or EXPLAIN shows.
 
+    tables    more tables, by name: for a name that cannot be a keyword, tables={"seed": df}
     spark     the session to work in: by default that of the tables, or the active one
     bad_rows  a directory where rows that no window can take are set aside (batch)
     lateness  by how much a row of a stream may be late; as a watermark of the table's own says, or
@@ -92,7 +94,7 @@ def sql(
         seed=seed,
         schema=schema,
         null=null,
-        **tables,
+        tables=merged_tables(tables, named_tables),
     )
     selects = [r for r in results if isinstance(r.statement, Select)]
     return (selects or results)[-1].table
@@ -102,6 +104,7 @@ def sql_all(
     script: str,
     /,
     *,
+    tables: Mapping[str, object] | None = None,
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
     lateness: Duration | None = None,
@@ -109,7 +112,7 @@ def sql_all(
     seed: int = 0,
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
-    **tables: object,
+    **named_tables: object,
 ) -> list[Result]:
     """Run a script on Spark; what each SELECT, SHOW and EXPLAIN gives, in their order.
 
@@ -118,7 +121,7 @@ def sql_all(
     results = list(
         run_script(
             script,
-            tables,
+            merged_tables(tables, named_tables),
             spark=spark,
             bad_rows=bad_rows,
             lateness=lateness,

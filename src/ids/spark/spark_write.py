@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from ids.errors import SourceError
+from ids.errors import SinkError
 from ids.model import is_remote
 from ids.sink import (
     Entry,
@@ -107,7 +107,7 @@ def write_parts(
         due = rows if expected == "rows" else length.get["bytes"]
     if written != due:
         told = f"{written:,} of {due:,} {expected}" if written else "nothing"
-        raise SourceError(
+        raise SinkError(
             f"{told} came to {named(place)}; name a place on storage that the driver and the "
             "workers share"
         )
@@ -188,7 +188,7 @@ def writing(
     check_shared(session, first.place)
     if first.stem is None:
         if is_remote(first.place) and path_at(first.place, session).is_dir():
-            raise SourceError(f"{first.place} is a directory; end it with /")
+            raise SinkError(f"{first.place} is a directory; end it with /")
         yield _write_file
         return
     files = files_at(first.place, session)
@@ -242,7 +242,7 @@ def write_stream(df: DataFrame, stream: BinaryIO, place: Target) -> int:
     with _spooled(df, place) as (batches, rows):
         written = write_batches(batches, schema, stream, place.format)
     if written != rows:
-        raise SourceError(f"{written:,} of {rows:,} rows came to {place.place}; run it again")
+        raise SinkError(f"{written:,} of {rows:,} rows came to {place.place}; run it again")
     return written
 
 
@@ -252,7 +252,7 @@ def arrow_schema(df: DataFrame) -> pa.Schema:
     for name, type_ in df.dtypes:
         found = ARROW_TYPES.get(type_.partition(" ")[0].upper())  # a string may have a collation
         if found is None:
-            raise SourceError(
+            raise SinkError(
                 f"cannot write column {name!r} ({type_}); "
                 "write numbers, text, booleans and timestamps"
             )

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ids.errors import CheckpointError, SetupError, SourceError, StateError
 from ids.model import Attribution, CountWindow, Duration, Misread, checked_seed, microseconds
-from ids.plan import SelectPlan, Tables, planned
+from ids.plan import SelectPlan, Tables, merged_tables, planned
 from ids.sink import Files
 from ids.source import Declared
 from ids.spark.arrow_map import check_workers
@@ -205,6 +205,7 @@ def start(
     *,
     checkpoint: str | Path,
     output: Target = None,
+    tables: Mapping[str, object] | None = None,
     lateness: Duration | None = None,
     max_ahead: Duration | None = MAX_AHEAD,
     trigger: Duration | None = None,
@@ -217,7 +218,7 @@ def start(
     null: str | Sequence[str] = (),
     spark: SparkSession | None = None,
     on_progress: Callable[[StreamProgress], None] | None = None,
-    **tables: object,
+    **named_tables: object,
 ) -> Running:
     """Run a script with one SELECT over a stream, from where its checkpoint stands.
 
@@ -230,6 +231,7 @@ def start(
     time between batches; ``available_now`` (or ``once``) takes what is there, and ends. ``retain``
     keeps the rows in a time window for ``ids.spark.ask``. The rest is as for ``ids.spark.sql``.
     """
+    tables = merged_tables(tables, named_tables)
     seed, cap, ends = checked_seed(seed), ahead_cap(max_ahead), available_now or once
     known = Declared.of(schema, null, tables)
     asked, pause = (None if each is None else microseconds(each) for each in (lateness, trigger))

@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from ids.errors import CheckpointError, IdsError, SourceError, StateError
+from ids.errors import CheckpointError, IdsError, SinkError, StateError
 from ids.model import Kind
 from ids.plan import SelectPlan
 from ids.spark.failures import translated
@@ -394,4 +394,4 @@ class Batches:
                 raise
             fault = str(error).strip().split("\n", maxsplit=1)[0]
             told = f"cannot write {self._output.name}: {fault}"
-            raise SourceError(f"{told}; run again once that is mended, nothing is lost") from error
+            raise SinkError(f"{told}; run again once that is mended, nothing is lost") from error

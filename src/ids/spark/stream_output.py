@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from ids.errors import SourceError
+from ids.errors import SinkError
 from ids.model import is_remote, local_path
 from ids.sink import (
     Files,
@@ -73,7 +73,7 @@ def file_output(target: str | Path, session: SparkSession | None = None) -> Outp
     if directory:
         return Parts(files_at(place, session), format_ or Format.PARQUET)
     if format_ is None or format_ is Format.PARQUET or is_remote(target):
-        raise SourceError(
+        raise SinkError(
             f"a stream does not end, so {target} would never be a whole file; "
             f"give a directory, {target}/"
         )
@@ -115,7 +115,7 @@ class Parts:
         check_directory(self.name)
         others = [e.name for e in self._files.entries() if not e.name.startswith((".", "_"))]
         if others:
-            raise SourceError(
+            raise SinkError(
                 f"{self.name} already holds {others[0]}; give an empty or a new directory"
             )
 
@@ -160,13 +160,13 @@ class Appended:
     def check(self) -> None:
         refuse_orphan(self.name)
         if self._file.exists():
-            raise SourceError(f"{self._file} is already there; give a new file")
+            raise SinkError(f"{self._file} is already there; give a new file")
 
     def rewind(self, number: int | None, facts: Facts) -> None:  # noqa: ARG002
         length = facts.get("length", 0)
         present = self._file.stat().st_size if self._file.exists() else 0
         if present < length:
-            raise SourceError(
+            raise SinkError(
                 f"{self._file} is shorter than this stream has written; put it back, or start "
                 "anew with another checkpoint"
             )

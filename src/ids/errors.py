@@ -1,6 +1,6 @@
-"""The whole error family: one root, each member is also a builtin error.
+"""All errors of IDS. They share one root, and each is also a built-in error.
 
-An error is the fact, then the way out, in one line:
+A message is one line, the fact and then the remedy:
 ``unknown column 'regoin' at line 3, column 9; did you mean 'region'?``
 """
 
@@ -12,11 +12,11 @@ from difflib import get_close_matches
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
-_WIDTH = 100  # of a line of the script as an error shows it
+_WIDTH = 100  # characters of the script line in an excerpt
 
 
 class Position(NamedTuple):
-    """Where in the script something stands, both counted from 1."""
+    """A position in the script; line and column are counted from 1."""
 
     line: int
     column: int
@@ -26,19 +26,19 @@ class Position(NamedTuple):
 
 
 class IdsError(Exception):
-    """The root: whatever IDS refuses, it refuses with one of these."""
+    """The base class of every error that IDS raises on purpose."""
 
     @property
     def excerpt(self) -> str | None:
-        """The line of the script that is wrong, and below it a caret at the place; if known."""
+        """The wrong line of the script and a caret below the position, or None if unknown."""
         return None
 
 
 class ScriptError(IdsError, ValueError):
-    """The script says something the language does not know.
+    """The script is not valid.
 
-    ``at`` is where, ``hint`` what would be right; both are part of the message. ``script`` is the
-    text that ``at`` is a place of, where it is known.
+    ``at`` is the position of the mistake and ``hint`` is the remedy; both are part of the message.
+    ``script`` is the text that ``at`` refers to, if known.
 
     >>> try:
     ...     with in_script("SELECT SUM(x)\\n  FORM trips"):
@@ -61,7 +61,7 @@ class ScriptError(IdsError, ValueError):
 
     @property
     def excerpt(self) -> str | None:
-        """The line of the script that is wrong, and below it a caret at the place; if known."""
+        """The wrong line of the script and a caret below the position, or None if unknown."""
         if self.script is None or self.at is None:
             return None
         line, column = self.script.split("\n")[self.at.line - 1], self.at.column - 1
@@ -76,9 +76,10 @@ class ScriptError(IdsError, ValueError):
 
 
 class UnknownNameError(ScriptError, LookupError):
-    """A name that is neither a table, a column nor a registered predicate.
+    """A name is not a known table, column, predicate or the like; ``kind`` says which.
 
-    The hint is the known name nearest to it; if none is near, ``otherwise`` or what is known.
+    The hint suggests the most similar known name. If none is similar, it is ``otherwise``, or the
+    list of known names.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class UnknownNameError(ScriptError, LookupError):
 
 
 class KindError(ScriptError):
-    """An expression of the wrong kind; ``texts`` are the columns of text in it."""
+    """An expression has the wrong type; ``texts`` are the text columns that it contains."""
 
     def __init__(
         self, fact: str, at: Position | None, hint: str | None, texts: Iterable[str]
@@ -114,7 +115,7 @@ class ArgumentError(IdsError, ValueError):
 
 
 class DataError(IdsError, ValueError):
-    """A row or a column holds what no aggregate can take (NaN, text, a NULL event time)."""
+    """A row or column has a value that cannot be aggregated (NaN, text, a NULL event time)."""
 
 
 class SourceError(IdsError, OSError):
@@ -126,20 +127,34 @@ class SinkError(IdsError, OSError):
 
 
 class SetupError(IdsError, RuntimeError):
-    """Spark cannot start here: no fit Java, no session, no connector."""
+    """Spark cannot run here: no suitable Java, no session, or no connector."""
+
+
+class MissingExtraError(IdsError, ImportError):
+    """A package of an optional dependency group, such as ``ids-engine[spark]``, is missing."""
 
 
 class StateError(IdsError, RuntimeError):
-    """The engine cannot do this in the state it is in; nothing was changed."""
+    """The engine cannot do this in its current state; nothing was changed."""
 
 
 class CheckpointError(IdsError, OSError):
-    """A checkpoint that is truncated, altered, or of another version."""
+    """A checkpoint is truncated, altered, or from another version."""
+
+
+def missing_extra(module: str, extra: str, otherwise: str = "") -> MissingExtraError:
+    """Return the error for a module that is not installed; ``otherwise`` is another remedy.
+
+    >>> print(missing_extra("pyspark", "spark"))
+    pyspark is not installed; run pip install 'ids-engine[spark]'
+    """
+    remedy = f"run pip install 'ids-engine[{extra}]'{otherwise}"
+    return MissingExtraError(f"{module} is not installed; {remedy}", name=module)
 
 
 @contextmanager
 def in_script(script: str) -> Iterator[None]:
-    """Errors raised inside learn the script that their position is in."""
+    """Attach the script to every ScriptError raised in the block, for its excerpt."""
     try:
         yield
     except ScriptError as error:
@@ -149,9 +164,9 @@ def in_script(script: str) -> Iterator[None]:
 
 
 def closest(name: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
-    """The hint for a misspelt ``name``: the nearest known one, or a short list of them.
+    """Return the hint for a misspelt ``name``: the most similar known name, or a short list.
 
-    ``otherwise`` is said in place of the list.
+    ``otherwise`` replaces the list.
 
     >>> closest("regoin", ["region", "tier"])
     "did you mean 'region'?"
@@ -169,7 +184,7 @@ def closest(name: str, known: Iterable[str], otherwise: str | None = None) -> st
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a misspelt one most likely means, whatever the case of its letters."""
+    """Return the known name most similar to ``name``, ignoring case, or None."""
     by_lower = {each.lower(): each for each in known}
     near = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
     return by_lower[near[0]] if near else None

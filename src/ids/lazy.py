@@ -1,7 +1,7 @@
-"""Names of a package that are imported on first use, so that importing it costs next to nothing.
+"""Lazy imports: a package's names are imported on first use, so importing the package is cheap.
 
-A package says ``__getattr__, __dir__ = lazy(__name__)`` and has its imports under ``if
-TYPE_CHECKING``: type checkers take the names from there, and so does ``lazy``.
+A package writes ``__getattr__, __dir__ = lazy(__name__)`` and lists its imports under ``if
+TYPE_CHECKING``. Type checkers read the names from there, and so does ``lazy``.
 """
 
 from __future__ import annotations
@@ -12,15 +12,24 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from ids.errors import missing_extra
 
-def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package."""
+
+def lazy(
+    package: str, extra: str | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` for a package.
+
+    ``extra`` names the optional dependencies that the package requires, as in
+    ``pip install 'ids-engine[extra]'``. If one of them is missing, the first use of a name that
+    needs it raises ``MissingExtraError``.
+    """
 
     @cache
     def modules() -> dict[str, str]:
-        """The module of each name; read from the package's source when a name is first missed."""
+        """Map each name to its module; parsed from the package's source on first use."""
         import ast
-        import linecache  # which also reads a package in a zip file
+        import linecache  # also reads a package in a zip file
 
         module = sys.modules[package]
         source = "".join(linecache.getlines(module.__file__ or "", vars(module)))
@@ -36,7 +45,14 @@ def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     def __getattr__(name: str) -> Any:
         if name not in modules():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(import_module(modules()[name]), name)
+        try:
+            found = getattr(import_module(modules()[name]), name)
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").partition(".")[0]
+            if extra is None or missing in ("", "ids"):
+                raise
+            missing = "pyspark" if missing == "py4j" else missing  # py4j is installed with pyspark
+            raise missing_extra(missing, extra) from error
         setattr(sys.modules[package], name, found)
         return found
 

@@ -88,7 +88,7 @@ def script(tmp_path: Path) -> str:
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a person looked at stdout, on a screen of eighty characters."""
-    monkeypatch.setattr("ids.cli.delivery.is_terminal", lambda: True)
+    monkeypatch.setattr("ids.cli.script_run.is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
 
 

@@ -49,7 +49,7 @@ def test_a_stream_run_with_retain_is_asked(spark: SparkSession, call: Call, tmp_
     query = tmp_path / "query.sql"
     query.write_text(stream_script(keys="tier"))
     code, _, err = call(
-        "run", query, "--engine", "spark", "--stream", "--once", "--retain",
+        "run", query, "--engine", "spark", "--stream", "--available-now", "--retain",
         "--checkpoint", tmp_path / "ck", "--table", f"events={tmp_path / 'in'}",
     )  # fmt: skip
     assert code == 0, err
@@ -90,7 +90,7 @@ def test_a_seed_reaches_a_stream(
 def test_a_person_is_shown_a_table(
     checkpoint: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ids.cli.delivery.is_terminal", lambda: True)
+    monkeypatch.setattr("ids.cli.script_run.is_terminal", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
     code, out, err = call("ask", checkpoint, "COUNT(*)", "TRUE")
     assert (code, err) == (0, "")
@@ -99,7 +99,7 @@ def test_a_person_is_shown_a_table(
     assert lines[2][-1] == "scan" and lines[2][0].startswith(lines[2][3])
     code, out, err = call(
         *("ask", checkpoint, "COUNT(*)", "slow OR latency < 10"),
-        *("--approximate", "4", "--confidence", "0.9", "--seed", "3"),
+        *("--sample", "4", "--confidence", "0.9", "--seed", "3"),
     )
     assert (code, err) == (0, "")
     folded, names, _, shown, *_ = (line.split() for line in out.splitlines())
@@ -111,20 +111,20 @@ def test_a_person_is_shown_a_table(
 def test_a_wrong_question_needs_no_spark(
     checkpoint: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ids.cli.on_spark.session_for", lambda _: pytest.fail("Spark was started"))
+    monkeypatch.setattr("ids.spark.local_session", lambda *_: pytest.fail("Spark was started"))
     code, out, err = call("ask", checkpoint, "AVG(latency)", "tir = 'free'")
     assert (code, out) == (1, "")
     assert err == "error: unknown column 'tir' at line 1, column 1; did you mean 'tier'?\n"
     code, _, err = call("ask", tmp_path / "none", "AVG(latency)", "eu")
     assert code == 1 and err.startswith(f"error: {tmp_path / 'none'} is no checkpoint; name")
-    for option, wrong in (("--approximate", "0"), ("--confidence", "1.5")):
-        asked = ["AVG(latency)", "eu", "--approximate", "9", option, wrong]
+    for option, wrong in (("--sample", "0"), ("--confidence", "1.5")):
+        asked = ["AVG(latency)", "eu", "--sample", "9", option, wrong]
         code, _, err = call("ask", checkpoint, *asked)
         assert code == 1 and f" of {wrong}" in err, err
     code, _, err = call("ask", checkpoint, "AVG(latency)", "eu", "--seed", "7")
-    assert code == 2 and "is for samples; add --approximate ROWS" in err
+    assert code == 2 and "only available for samples; add --sample ROWS" in err
     code, _, err = call("run", "q.sql", "--engine", "spark", "--retain")
-    assert code == 2 and "is for streams; add --stream" in err
+    assert code == 2 and "only available for streams; add --stream" in err
 
 
 @pytest.mark.slow

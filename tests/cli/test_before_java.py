@@ -18,10 +18,18 @@ QUERY = """SELECT SUM(x) AS s FROM t
 WINDOW w AS (ORDER BY at RANGE INTERVAL '2' MINUTE PRECEDING SLIDE INTERVAL '1' MINUTE)
 EMIT CHANGES;
 """
-# An import of pyspark is an error; every command line is told what invoke tells.
+# pyspark is installed, but an import of it is an error; prints what invoke does for each command.
 PROGRAM = """
 import contextlib, io, json, sys
-sys.modules["pyspark"] = None
+from importlib.machinery import ModuleSpec
+class Forbidden:
+    def find_spec(self, name, path=None, target=None):
+        return ModuleSpec(name, self) if name in ("pyspark", "py4j") else None
+    def create_module(self, spec):
+        raise ImportError(f"{spec.name} was imported")
+    def exec_module(self, module):
+        pass
+sys.meta_path.insert(0, Forbidden())
 from ids.cli.app import invoke
 told = []
 for arguments in json.load(sys.stdin):
@@ -96,7 +104,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
         1,
         "RANGE must be ordered by a timestamp, 'at' is text at line 2, column 23",
     ),
-    "missing table": (["run", "query.sql"], 1, "give it with --table t=PATH"),
+    "missing table": (["run", "query.sql"], 1, "add --table t=PATH"),
     "misspelt table": (["run", "query.sql", "--table", "tt=t.csv"], 1, "unknown table 't'"),
     "missing file": (
         ["run", "query.sql", "--table", "t=u.csv"],
@@ -206,7 +214,13 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
         "no Spark master: 'lcal'",
     ),
     "demo on no master": (["demo", "--master", "lcal"], 2, "no Spark master: 'lcal'"),
-    "demo into a file": (["demo", "--out", "t.csv"], 1, "t.csv is a file"),
+    "demo into a file": (["demo", "--output", "t.csv"], 1, "t.csv is a file"),
+    "former name of --output": (["demo", "--out=t.csv"], 1, "t.csv is a file"),
+    "former name of --sample": (
+        ["ask", "none", "SUM(x)", "x > 1", "--approximate", "9"],
+        1,
+        "none is no checkpoint",
+    ),
 }
 
 

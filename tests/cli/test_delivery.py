@@ -16,8 +16,7 @@ import pytest
 
 import ids
 from ids import sink
-from ids.cli import on_spark
-from ids.cli.arguments import Job
+from ids.cli.script_run import Job, _suggest_local
 from tests.cli.conftest import EMITS, SELECT, FakeEngine, Outcome
 
 Call = Callable[..., Outcome]
@@ -76,7 +75,7 @@ def test_two_selects_and_one_file_are_refused_before_anything_runs(
     code, out, err = call("run", two, *output)
     assert (code, out, engine.asked) == (2, "", {})
     assert err.startswith("error: --output: the script has 2 SELECTs, and ")
-    assert "give a directory (out/), which gets a file for each" in err
+    assert "use a directory (out/), which gets a file for each" in err
     assert ("or --format table" in err) == (output[1:] in ([], ["-"]))
 
 
@@ -115,18 +114,24 @@ def test_a_terminal_gets_lines_if_they_are_asked_for(
     assert code == 0
     assert [json.loads(line)["n"] for line in out.splitlines()] == [1, 10_000]
     code, _, err = call("run", script, "--format", "parquet")
-    assert code == 2 and "--format: Parquet is for files and pipes" in err
+    assert code == 2 and "--format: cannot show Parquet on a terminal" in err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--format", "xml"], "--format: 'xml' is not known; use table, csv, jsonl or parquet"),
-        (["--output", "out.csv", "--format", "table"], "a table is for the terminal; use csv"),
+        (["--format", "xml"], "--format: unknown format 'xml'; use table, csv, jsonl or parquet"),
+        (
+            ["--output", "out.csv", "--format", "table"],
+            "table is only available on standard output; use csv",
+        ),
         (["--output", "out.csv", "--format", "jsonl"], "out.csv is CSV by its name"),
         (["--output", "/dev/stdout"], "format of /dev/stdout; give --format csv or jsonl"),
-        (["--output", "kafka://h/t", "--format", "csv"], "--format: a topic gets JSON"),
-        (["--output", "kafka://h/t"], "--output: a topic is for Spark; leave out --engine local"),
+        (
+            ["--output", "kafka://h/t", "--format", "csv"],
+            "--format: a Kafka topic always receives JSON",
+        ),
+        (["--output", "kafka://h/t"], "writing to Kafka requires Spark; remove --engine local"),
     ],
 )
 def test_a_format_that_does_not_fit_is_refused_before_anything_runs(
@@ -239,6 +244,6 @@ def test_who_runs_a_small_file_on_spark_is_told_of_the_local_engine(
 ) -> None:
     (tmp_path / "t.csv").write_text("x\n1\n")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: watched)
-    on_spark._hint_at_local(Job({"t": str(tmp_path / "t.csv")}, master=master))
-    hint = "note: 1 KB of data need no Spark: --engine local takes about a second\n"
+    _suggest_local(Job("", {"t": str(tmp_path / "t.csv")}, master=master))
+    hint = "note: 1 KB of data does not need Spark: --engine local takes about a second\n"
     assert capsys.readouterr().err == (hint if watched and master is None else "")

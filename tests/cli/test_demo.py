@@ -75,9 +75,9 @@ def test_the_demos_own_events_blame_the_planted_predicate_at_any_size(spark: Spa
 def test_a_size_without_a_story_is_refused_with_the_sizes_that_have_one(
     rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert invoke(["demo", "--rows", str(rows), "--out", str(tmp_path / "demo")]) == 2
+    assert invoke(["demo", "--rows", str(rows), "--output", str(tmp_path / "demo")]) == 2
     told = capsys.readouterr().err
-    remedy = f"give {FEWEST:,} or more" if rows < FEWEST else f"give {MOST:,} or fewer"
+    remedy = f"use at least {FEWEST:,}" if rows < FEWEST else f"use at most {MOST:,}"
     assert told.startswith(f"error: --rows: {rows:,} requests are too ")
     assert remedy in told and told.count("\n") == 1
     assert not (tmp_path / "demo").exists()
@@ -102,7 +102,7 @@ def test_the_demo_finds_the_planted_predicate_and_can_be_run_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: object
 ) -> None:
     for _ in range(2):
-        assert invoke(["demo", "--rows", str(FEWEST), "--out", str(tmp_path / "demo")]) == 0
+        assert invoke(["demo", "--rows", str(FEWEST), "--output", str(tmp_path / "demo")]) == 0
         captured = capsys.readouterr()
         text = " ".join(captured.out.split())
         assert f"{PLANTED} accounts for it" in text

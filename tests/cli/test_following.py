@@ -40,7 +40,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return Ended()
 
     monkeypatch.setattr("ids.spark.start", start)
-    monkeypatch.setattr("ids.cli.on_spark.session_for", lambda _: None)
+    monkeypatch.setattr("ids.spark.local_session", lambda *_, **__: None)
     return asked
 
 

@@ -98,7 +98,7 @@ RUN = ("run", "query.sql", "--table", "t=t.csv", "--output", "out.parquet")
         ("ids.query", (*RUN, "--engine", "local")),
         ("numba", (*RUN, "--engine", "local")),
         ("pyspark", RUN),
-        ("pyspark", ("demo", "--out", "demo")),
+        ("pyspark", ("demo", "--output", "demo")),
         ("ids.spark.stream_question", ("ask", "ck", "SUM(x)", "x > 1")),
     ],
 )
@@ -108,7 +108,7 @@ def test_an_interrupt_while_modules_are_imported(
     interrupted(folder, module, *arguments)
 
 
-@pytest.mark.parametrize("arguments", [RUN, ("demo", "--out", "demo")])
+@pytest.mark.parametrize("arguments", [RUN, ("demo", "--output", "demo")])
 def test_an_interrupt_while_java_starts(folder: Path, arguments: tuple[str, ...]) -> None:
     interrupted(folder, "", *arguments, java=False)
 
@@ -138,4 +138,4 @@ def test_an_interrupt_while_spark_runs_a_job(folder: Path, output: str, sign: st
 @pytest.mark.slow
 def test_an_interrupt_while_the_demo_streams(folder: Path) -> None:
     (folder / "demo").mkdir()
-    interrupted(folder, "", "demo", "--rows", "20000", "--out", "demo", sign="demo/checkpoint")
+    interrupted(folder, "", "demo", "--rows", "20000", "--output", "demo", sign="demo/checkpoint")

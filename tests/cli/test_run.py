@@ -98,7 +98,7 @@ def test_a_table_nobody_gave_is_asked_for(call: Call, script: str, verb: str) ->
     code, out, err = call(verb, script)
     assert (code, out) == (1, "")
     told, line, caret = err.splitlines()
-    assert told == "error: unknown table 't' at line 1, column 25; give it with --table t=PATH"
+    assert told == "error: unknown table 't' at line 1, column 25; add --table t=PATH"
     assert line[caret.index("^") :].startswith("t WINDOW w")
 
 
@@ -151,11 +151,17 @@ def test_debug_shows_the_traceback_before_the_line(
     [
         (["run"], "Missing argument"),
         (["fly"], "No such command 'fly'"),
-        (["run", "q.sql", "--engine", "warp"], "'warp' is not known; use spark or local"),
-        (["run", "q.sql", "--engine", "local", "--stream"], "is for Spark; leave out --engine"),
-        (["run", "q.sql", "--engine", "spark", "--once"], "is for streams; add --stream"),
-        (["run", "q.sql", "--engine", "spark", "--schema", "t=a INT"], "no --table is called 't'"),
-        (["run", "q.sql", "--table", "t"], "'t' is not NAME=PATH"),
+        (["run", "q.sql", "--engine", "warp"], "unknown engine 'warp'; use spark or local"),
+        (
+            ["run", "q.sql", "--engine", "local", "--stream"],
+            "only available on Spark; remove --engine",
+        ),
+        (["run", "q.sql", "--engine", "spark", "--retain"], "only available for streams; add"),
+        (
+            ["run", "q.sql", "--engine", "spark", "--schema", "t=a INT"],
+            "there is no --table named 't'",
+        ),
+        (["run", "q.sql", "--table", "t"], "expected NAME=PATH, got 't'"),
         (["run", "q.sql", "--table", "t=a", "--table", "t=b"], "'t' is given twice"),
         (["run", "q.sql", "--oops"], "No such option: --oops"),
     ],

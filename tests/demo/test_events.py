@@ -76,10 +76,10 @@ def test_ten_files_in_the_order_of_their_rows_are_written_once(
     assert whole.equals(events(spark, 1000, SEED, 1000).orderBy("event_time").toArrow())
     monkeypatch.setattr(module, "write_parts", None)  # would be called, and fail
     generate(spark, 1000, directory)
-    with pytest.raises(SourceError, match="holds 1,000 requests, not 1,001; give a new directory"):
+    with pytest.raises(SourceError, match="has 1,000 requests, not 1,001; use a new directory"):
         generate(spark, 1001, directory)
     files[3].write_bytes(b"PAR1")
-    with pytest.raises(SourceError, match="remove it, or give a new directory"):
+    with pytest.raises(SourceError, match="remove it, or use a new directory"):
         generate(spark, 1000, directory)
 
 

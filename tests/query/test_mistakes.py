@@ -225,8 +225,8 @@ def points(message: str, script: str, excerpt: str | None) -> bool:
 OPTIONS = {
     "bad_rows='DIR'": "--bad-rows DIR",
     "schema='x EPOCH_SECONDS'": "--schema 'x EPOCH_SECONDS'",
-    "pass it as trips=…": "give it with --table trips=PATH",
-    "pass it as tables={'all trips': …}": "give it with --table 'all trips'=PATH",
+    "pass it as trips=…": "add --table trips=PATH",
+    "pass it as tables={'all trips': …}": "add --table 'all trips'=PATH",
 }
 
 

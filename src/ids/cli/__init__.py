@@ -1,4 +1,4 @@
-"""The command line: one file a verb."""
+"""The command line. ``app`` lists the commands."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ __all__ = ["main"]
 
 
 def main(app: typer.Typer | None = None, name: str = "ids") -> None:
-    """The entry point of ``ids``, or of another app under its own name.
+    """Run ``ids``, or another app under its own name, and exit.
 
-    Ctrl-C ends it with code 130, at whatever moment it comes.
+    Ctrl-C ends the process with code 130 at any time.
     """
-    heeded = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN  # as it is under nohup
-    if heeded:
-        # while modules are imported, and on the way out, there is nothing to put in order
-        signal.signal(signal.SIGINT, _leave)
+    handled = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN  # ignored under nohup
+    if handled:
+        # nothing needs to be cleaned up during the imports and at the exit
+        signal.signal(signal.SIGINT, _exit)
     from ids.cli.app import app as own
     from ids.cli.app import invoke
 
     try:
-        if heeded:
+        if handled:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         code = invoke(sys.argv[1:], app or own, name)
-        if heeded:
-            signal.signal(signal.SIGINT, _leave)
+        if handled:
+            signal.signal(signal.SIGINT, _exit)
     except KeyboardInterrupt:
-        _leave()
+        _exit()
     sys.exit(code)
 
 
-def _leave(*_: object) -> None:
+def _exit(*_: object) -> None:
     os.write(2, b"interrupted\n")
     os._exit(130)

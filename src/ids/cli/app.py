@@ -1,31 +1,59 @@
-"""The application behind ``ids``, and what its exit codes mean."""
+"""The ``ids`` application: its commands and its exit codes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from ids.cli.ask_command import ask
+from ids.cli.checkpoint_commands import ask, status
 from ids.cli.demo_command import demo
 from ids.cli.run_command import explain, run
-from ids.cli.status_command import status
+
+# Options by their former names, which are still accepted.
+_FORMER = {"--once": "--available-now", "--approximate": "--sample", "--out": "--output"}
+
+
+class _Command(TyperCommand):
+    """A command that also accepts the former names of its options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {name for parameter in self.params for name in parameter.opts}
+        for number, word in enumerate(args):
+            name, equals, value = word.partition("=")
+            if name not in known and _FORMER.get(name) in known:
+                args[number] = _FORMER[name] + equals + value
+        return super().parse_args(ctx, args)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return _without_type(super().get_help_option(ctx))
+
+
+class _Group(TyperGroup):
+    def get_help_option(self, ctx: Any) -> Any:
+        return _without_type(super().get_help_option(ctx))
+
+
+def _without_type(option: Any) -> Any:
+    """Hide the type of the flag ``--help``, as ``metavar=""`` does for our own flags."""
+    option.metavar = ""
+    return option
+
 
 app = typer.Typer(
     name="ids",
-    help="Exact, live predicate-level Shapley attribution over sliding windows.",
+    cls=_Group,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(run)
-app.command()(ask)
-app.command()(status)
-app.command()(explain)
-app.command()(demo)
+_COMMANDS: tuple[Callable[..., None], ...] = (run, explain, ask, status, demo)
+for _command in _COMMANDS:
+    app.command(cls=_Command)(_command)
 
 
 def _show_version(asked: bool) -> None:
@@ -40,21 +68,30 @@ def _show_version(asked: bool) -> None:
 def ids(
     _: Annotated[
         bool,
-        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+        typer.Option(
+            "--version",
+            metavar="",
+            help="Show the version and exit.",
+            is_eager=True,
+            callback=_show_version,
+        ),
     ] = False,
 ) -> None:
-    """Exact, live predicate-level Shapley attribution over sliding windows."""
+    """Attribute aggregates over sliding windows to predicates, by exact Shapley values."""
 
 
 def invoke(arguments: Sequence[str], app: typer.Typer = app, name: str = "ids") -> int:
     """Run one command line and return its exit code.
 
-    0 done · 1 refused, with one line on stderr · 2 a wrong command line, with one line on stderr ·
-    70 a fault of our own · 130 interrupted.
+    0    success
+    1    an error in the input, as one line on stderr
+    2    an invalid command line, as one line on stderr
+    70   an internal error
+    130  interrupted
     """
-    below, path = _called(arguments, get_command(app), name)
-    # ids, or a command with others below it, alone: say what there is
-    alone = below and path.removeprefix(name).split() == [*arguments]
+    commands, path = _called(arguments, get_command(app), name)
+    # show the help if only ``ids``, or a command with subcommands, was typed
+    alone = commands and path.removeprefix(name).split() == [*arguments]
     asked = [*arguments, "--help"] if alone else arguments
     try:
         code = app(list(asked), prog_name=name, standalone_mode=False)
@@ -65,14 +102,10 @@ def invoke(arguments: Sequence[str], app: typer.Typer = app, name: str = "ids") 
 
 
 def _called(arguments: Sequence[str], command: Any, name: str) -> tuple[dict[str, Any], str]:
-    """The commands there are below the one that was called, and its name: ``ids run``."""
-    below, path = _commands(command), name
+    """Return the subcommands of the command that was typed, and its full name (``ids run``)."""
+    commands, path = getattr(command, "commands", {}), name
     for word in arguments:
-        if word not in below:
+        if word not in commands:
             break
-        below, path = _commands(below[word]), f"{path} {word}"
-    return below, path
-
-
-def _commands(command: Any) -> dict[str, Any]:
-    return getattr(command, "commands", {})
+        commands, path = getattr(commands[word], "commands", {}), f"{path} {word}"
+    return commands, path

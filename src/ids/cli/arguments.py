@@ -1,45 +1,43 @@
-"""Options that several commands have, and what a command is given by all of its own."""
+"""Options that several commands share, their checks, and the Spark session they describe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from typing import Annotated, Any
 
 import typer
 
-from ids.errors import ArgumentError, ScriptError, SetupError
+from ids.cli.terminal import Bar
+from ids.errors import SetupError, missing_extra
 
+
+def option(flag: str, metavar: str, text: str, panel: str | None = None) -> Any:
+    """Declare an option: its metavar (empty for a flag), its help, and the panel of the help."""
+    return typer.Option(flag, metavar=metavar, help=text, rich_help_panel=panel)
+
+
+SPARK = "Spark"  # a panel of --help
 MasterOption = Annotated[
     str | None,
-    typer.Option("--master", metavar="URL", help="Any Spark master; local[*] by default."),
+    option("--master", "URL", "Spark master, such as spark://HOST:7077. Default: local[*].", SPARK),
 ]
 ConfOption = Annotated[
-    list[str] | None,
-    typer.Option("--conf", metavar="KEY=VALUE", help="A Spark setting. May be repeated."),
+    list[str] | None, option("--conf", "KEY=VALUE", "A Spark setting. Can be repeated.", SPARK)
 ]
-DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="table, csv, jsonl or parquet, where the name of OUT does not say it: for -, pipes "
-        "and directories. By default a table on a terminal, CSV in a pipe, Parquet in a directory.",
-    ),
-]
+DebugOption = Annotated[bool, option("--debug", "", "Show the traceback of an error.")]
 SeedOption = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--seed",
-        metavar="NUMBER",
-        help="Which rows APPROXIMATE samples: the same number, the same rows. 0 by default.",
+        "NUMBER",
+        "Seed for samples; the same seed samples the same rows. Default: 0.",
     ),
 ]
 
 
 class OptionError(typer.BadParameter):
-    """An option that is wrong, by its name on the command line."""
+    """An option has an invalid value; the message begins with the option's name."""
 
     def __init__(self, flag: str, fact: str) -> None:
         super().__init__(fact, param_hint=flag)
@@ -49,7 +47,7 @@ class OptionError(typer.BadParameter):
 
 
 def check_master(master: str | None) -> None:
-    """Refuse a master that Spark could not read."""
+    """Reject a master URL that Spark cannot parse."""
     from ids.spark import check_master
 
     try:
@@ -59,68 +57,37 @@ def check_master(master: str | None) -> None:
 
 
 def read_pairs(options: Iterable[str] | None, flag: str, form: str = "NAME=PATH") -> dict[str, str]:
-    """What an option that may be repeated gives, by name."""
+    """Parse the values of an option that can be repeated, each of the form ``NAME=VALUE``."""
     pairs: dict[str, str] = {}
     for option in options or ():
         name, equals, value = option.partition("=")
-        if not (name.strip() and equals and value):
-            raise OptionError(flag, f"{option!r} is not {form}")
-        if name.strip() in pairs:
-            raise OptionError(flag, f"{name.strip()!r} is given twice")
-        pairs[name.strip()] = value
+        name = name.strip()
+        if not (name and equals and value):
+            raise OptionError(flag, f"expected {form}, got {option!r}")
+        if name in pairs:
+            raise OptionError(flag, f"{name!r} is given twice")
+        pairs[name] = value
     return pairs
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What a command is given beside its script."""
-
-    tables: dict[str, str]
-    schemas: dict[str, str] = field(default_factory=dict)
-    nulls: tuple[str, ...] = ()
-    conf: dict[str, str] = field(default_factory=dict)
-    master: str | None = None
-    output: str | None = None
-    bad_rows: str | None = None
-    seed: int = 0
-    debug: bool = False
+def read_conf(options: Iterable[str] | None) -> dict[str, str]:
+    """Parse the values of ``--conf``."""
+    return read_pairs(options, "--conf", "KEY=VALUE")
 
 
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
-    """What only a stream is given."""
+def require_spark(otherwise: str = "") -> None:
+    """Raise MissingExtraError if Spark is not installed, without importing it."""
+    for module in ("pyspark", "pandas"):
+        if find_spec(module) is None:
+            raise missing_extra(module, "spark", otherwise)
 
-    checkpoint: str | None
-    lateness: str | None
-    max_ahead: str | None
-    trigger: str | None
-    once: bool
-    retain: bool
 
-    def flags(self) -> dict[str, object]:
-        """The options by their names on the command line."""
-        return {f"--{name.replace('_', '-')}": value for name, value in asdict(self).items()}
+def session_for(
+    master: str | None, conf: Mapping[str, str], debug: bool, places: Iterable[str] = ()
+) -> Any:
+    """Start a Spark session with the packages that reading and writing ``places`` requires."""
+    from ids import spark
 
-    @property
-    def cap(self) -> str | None:
-        """By how much a row may be ahead of the others; None: by any."""
-        return None if str(self.max_ahead).lower() == "none" else self.max_ahead
-
-    def checked(self) -> str:
-        """The checkpoint, once every option is known to be right."""
-        from ids.model import microseconds
-        from ids.spark import ahead_cap
-
-        if self.checkpoint is None:
-            raise OptionError("--checkpoint", "a stream needs one, to remember how far it came")
-        for flag, read, text in (
-            ("--lateness", microseconds, self.lateness),
-            ("--trigger", microseconds, self.trigger),
-            ("--max-ahead", ahead_cap, self.cap),
-        ):
-            try:
-                if text is not None:
-                    read(text)
-            except (ArgumentError, ScriptError) as error:
-                raise OptionError(flag, str(error)) from error
-        return self.checkpoint
+    level = {"log_level": "WARN"} if debug else {}
+    with Bar():
+        return spark.local_session(master, packages=spark.packages_for([*places]), **level, **conf)

@@ -1,16 +1,23 @@
-"""``ids demo``: the paper's story on Spark, from a stream to the predicate that accounts for it."""
+"""``ids demo``: find the predicate behind an incident in a generated stream, on Spark."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Console
 
-from ids import spark  # whose names are imported on first use
-from ids.cli.arguments import DebugOption, Job, MasterOption, OptionError, check_master
-from ids.cli.terminal import Screen, emit_table, follow, reporting
+from ids import spark  # its names are imported on first use
+from ids.cli.arguments import (
+    DebugOption,
+    MasterOption,
+    OptionError,
+    check_master,
+    option,
+    require_spark,
+    session_for,
+)
+from ids.cli.terminal import Screen, emit_table, follow, reporting, spark_bar
 from ids.demo import FEWEST
 
 if TYPE_CHECKING:
@@ -21,62 +28,62 @@ _ROWS = 200_000
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where events and results are kept.")
+    output: Annotated[
+        Path,
+        option("--output", "DIR", "The directory for events and results."),
     ] = Path("ids-demo"),
     rows: Annotated[
-        int, typer.Option("--rows", metavar="N", help=f"How many requests; {FEWEST:,} or more.")
+        int,
+        option("--rows", "N", f"The number of requests to generate, at least {FEWEST:,}."),
     ] = _ROWS,
     master: MasterOption = None,
     debug: DebugOption = False,
 ) -> None:
-    """Tell the paper's story on a generated stream: which predicate accounts for the change?
+    """Find the predicate behind an incident in a generated stream, on Spark.
 
-    Stopped halfway, the next run goes on from there.
+    If interrupted, the next run resumes where it left off.
     """
     if rows < FEWEST:
-        fact = f"{rows:,} requests are too few to tell the incident from chance"
-        raise OptionError("--rows", f"{fact}; give {FEWEST:,} or more")
+        fact = f"{rows:,} requests are too few to distinguish the incident from chance"
+        raise OptionError("--rows", f"{fact}; use at least {FEWEST:,}")
     check_master(master)
     with reporting(debug):
-        from ids.cli.on_spark import session_for
+        require_spark()
         from ids.demo import MOST, Story
         from ids.sink import check_directory
 
         if rows > MOST:
-            fact = f"{rows:,} requests are too many; give {MOST:,} or fewer"
-            raise OptionError("--rows", fact)
-        check_directory(out)
+            raise OptionError("--rows", f"{rows:,} requests are too many; use at most {MOST:,}")
+        check_directory(output)
         story = Story(rows)
         console = Console(highlight=False)
         console.print(
             f"{rows:,} requests to a service in four regions. Every {story.slide:,} of them, the "
             f"last {story.window:,} are attributed exactly, on Spark, as they arrive.\n"
         )
-        session = session_for(Job({}, master=master, debug=debug))
+        session = session_for(master, {}, debug)
         with spark.translated():
-            events = _generated(session, out, rows)
-            _stream(session, story, events, out, console)
-            _conclude(session, story, events, out, console)
+            events = _generate(session, output, rows)
+            _stream(session, story, events, output, console)
+            _conclude(session, story, events, output, console)
 
 
-def _generated(session: Any, out: Path, rows: int) -> Path:
-    """The events as small files, in order; what an earlier run has left is taken as it is."""
-    from ids.cli.on_spark import spark_bar
+def _generate(session: Any, output: Path, rows: int) -> Path:
+    """Write the events as small files, in order, unless an earlier run has written them."""
     from ids.demo import generate
 
-    spark.check_shared(session, out)
-    out.mkdir(parents=True, exist_ok=True)
+    spark.check_shared(session, output)
+    output.mkdir(parents=True, exist_ok=True)
     with spark_bar(session):
-        generate(session, rows, out / "events")
-    return out / "events"
+        generate(session, rows, output / "events")
+    return output / "events"
 
 
-def _stream(session: Any, story: Story, events: Path, out: Path, console: Console) -> None:
-    """The first listing as a stream, a file at a time, on the screen and in Parquet."""
+def _stream(session: Any, story: Story, events: Path, output: Path, console: Console) -> None:
+    """Run the first listing as a stream, one file per batch, on the screen and in Parquet."""
     import pyarrow.parquet as pq
 
-    results = out / "attributions"
+    results = output / "attributions"
     shown: set[Path] = set()
 
     def begin(screen: Screen) -> Running:
@@ -89,9 +96,9 @@ def _stream(session: Any, story: Story, events: Path, out: Path, console: Consol
         table = spark.read(session, events, stream=True, options={"maxFilesPerTrigger": "1"})
         return spark.start(
             story.listing(),
-            checkpoint=out / "checkpoint",
+            checkpoint=output / "checkpoint",
             output=f"{results}/",
-            once=True,
+            available_now=True,
             spark=session,
             on_progress=advance,
             server_events=table,
@@ -103,11 +110,10 @@ def _stream(session: Any, story: Story, events: Path, out: Path, console: Consol
         console.print(screen.drawn(console.width))
 
 
-def _conclude(session: Any, story: Story, events: Path, out: Path, console: Console) -> None:
-    """The second listing and the candidates as batches, and what they say."""
+def _conclude(session: Any, story: Story, events: Path, output: Path, console: Console) -> None:
+    """Run the second listing and the ranking as batches, and print the conclusion."""
     import pyarrow.parquet as pq
 
-    from ids.cli.on_spark import spark_bar
     from ids.demo import incident, ranked, ranking_table, verdict
 
     table = spark.read(session, events)
@@ -115,13 +121,13 @@ def _conclude(session: Any, story: Story, events: Path, out: Path, console: Cons
     with spark_bar(session):
         for name, script in scripts.items():
             answers = spark.sql(script, spark=session, server_events=table)
-            spark.write(answers, out / f"{name}.parquet")
-    candidates = pq.read_table(out / "candidates.parquet")
+            spark.write(answers, output / f"{name}.parquet")
+    candidates = pq.read_table(output / "candidates.parquet")
     calm, worst = incident(candidates)
-    composed = pq.read_table(out / "compositions.parquet").slice(calm, worst - calm + 3)
+    composed = pq.read_table(output / "compositions.parquet").slice(calm, worst - calm + 3)
     changes = ranked(candidates, calm, worst)
     for shown in (composed, ranking_table(changes)):
         console.print()
         console.print(emit_table(shown, console.width))
     console.print("\n" + verdict(candidates, calm, worst, changes))
-    console.print(f"\nEvents and results are in {out}/, as Parquet.", style="dim")
+    console.print(f"\nEvents and results are in {output}/, as Parquet.", style="dim")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,233 +13,199 @@ from rich.console import Console
 from ids.cli.arguments import (
     ConfOption,
     DebugOption,
-    FormatOption,
-    Job,
     MasterOption,
     OptionError,
     SeedOption,
-    StreamOptions,
     check_master,
+    option,
+    read_conf,
     read_pairs,
+    require_spark,
 )
-from ids.cli.terminal import Bar, print_lines, reporting, show_result
+from ids.cli.terminal import print_lines, reporting
 from ids.errors import SourceError, closest
 
-if TYPE_CHECKING:
-    from ids.cli.delivery import Delivery
-    from ids.query import Result
-    from ids.sink import Target
+INPUT, OUTPUT, STREAMS = "Input", "Output", "Streams"  # panels of --help
 
 ScriptArgument = Annotated[
-    str, typer.Argument(metavar="QUERY.sql", help="The script, or - to read it from stdin.")
+    str, typer.Argument(metavar="QUERY.sql", help="The script file, or - for standard input.")
 ]
 TableOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--table",
-        metavar="NAME=PATH",
-        help="A table of the script: a .parquet, .csv or .jsonl file or a directory of them, here "
-        "or on any file system of Spark's (s3a://BUCKET/IN), a table of its catalog (DB.NAME), or "
-        "kafka://HOST:PORT/TOPIC. May be given several times.",
+        "NAME=PATH",
+        "A table of the script: a .parquet, .csv or .jsonl file, a directory of such files, a URI "
+        "that Spark can read (s3a://BUCKET/IN), a Spark catalog table (DB.NAME), or "
+        "kafka://HOST:PORT/TOPIC. Can be repeated.",
+        INPUT,
     ),
 ]
 SchemaOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--schema",
-        metavar="[NAME=]COLUMNS",
-        help="Types of columns: 'event_time EPOCH_MILLIS, latency DOUBLE', or "
-        "events='event_time TIMESTAMP' where there are several tables. Those of a Kafka topic of "
-        "JSON objects must all be given.",
+        "[NAME=]COLUMNS",
+        "Column types, such as 'event_time EPOCH_MILLIS, latency DOUBLE'. With several tables: "
+        "events='event_time TIMESTAMP'. A Kafka topic requires all its columns.",
+        INPUT,
     ),
 ]
 NullOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--null",
-        metavar="TEXT",
-        help="A text that means NULL in CSV and JSON Lines files, such as NA. May be repeated.",
+        "TEXT",
+        "A text that means NULL in CSV and JSON Lines files, such as NA. Can be repeated.",
+        INPUT,
     ),
 ]
 BadRowsOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--bad-rows",
-        metavar="DIR",
-        help="Set rows aside here that no aggregate can take, and go on without them.",
+        "DIR",
+        "Write invalid rows to this directory and continue, instead of stopping.",
+        INPUT,
     ),
 ]
 OutputOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--output",
-        metavar="OUT",
-        help="Where the emits go: a .parquet, .csv or .jsonl file or a directory (end it with /), "
-        "here or on any file system of Spark's (s3a://BUCKET/OUT/), kafka://HOST:PORT/TOPIC, a "
-        "pipe, or - for standard output. A directory gets files for each SELECT.",
+        "OUT",
+        "Where the results go: a .parquet, .csv or .jsonl file, a directory (ending in /), a URI "
+        "that Spark can write (s3a://BUCKET/OUT/), kafka://HOST:PORT/TOPIC, a pipe, or - for "
+        "standard output (the default). A script with several SELECTs requires a directory.",
+        OUTPUT,
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    option(
+        "--format",
+        "FORMAT",
+        "table, csv, jsonl or parquet, if the output name has no extension. Default: table on a "
+        "terminal, csv in a pipe, parquet in a directory.",
+        OUTPUT,
     ),
 ]
 EngineOption = Annotated[
-    str, typer.Option("--engine", help="What runs the script: spark, or local in this process.")
+    str, option("--engine", "ENGINE", "spark, or local to run the script in this process.")
 ]
 StreamOption = Annotated[
-    bool, typer.Option("--stream", help="Go on as rows arrive, until interrupted.")
+    bool, option("--stream", "", "Process rows as they arrive, until interrupted.", STREAMS)
 ]
 CheckpointOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--checkpoint",
-        metavar="DIR",
-        help="Where a stream remembers how far it came; it resumes from there.",
+        "DIR",
+        "Where the stream saves its state, so that it can resume. Required with --stream.",
+        STREAMS,
     ),
 ]
 LatenessOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--lateness",
-        metavar="SPAN",
-        help="By how much a row of a stream may be late, as in '10 seconds' or 10s; later ones are "
-        "dropped and counted. 0 by default.",
+        "DURATION",
+        "How late a row may be, such as '10 seconds' or 10s. Later rows are dropped and counted. "
+        "Default: 0.",
+        STREAMS,
     ),
 ]
 MaxAheadOption = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--max-ahead",
-        metavar="SPAN",
-        help="How far ahead of the others a row of a stream may be, as in '1 hour'; rows that are "
-        "farther ahead are set aside and counted. 1 day by default; none for no limit.",
+        "DURATION",
+        "How far a row's time may be ahead of the other rows. Rows further ahead are set aside "
+        "and counted. Default: 1 day; none for no limit.",
+        STREAMS,
     ),
 ]
 TriggerOption = Annotated[
     str | None,
-    typer.Option("--trigger", metavar="SPAN", help="How often a stream looks for new rows."),
+    option("--trigger", "DURATION", "The time between micro-batches. Default: no pause.", STREAMS),
 ]
-OnceOption = Annotated[
+AvailableNowOption = Annotated[
     bool,
-    typer.Option("--available-now", "--once", help="With --stream: take what is there, then stop."),
+    option("--available-now", "", "Process the rows that are available now, then stop.", STREAMS),
 ]
 RetainOption = Annotated[
     bool,
-    typer.Option(
-        "--retain",
-        help="With --stream: keep the rows inside the window in the checkpoint, for ids ask.",
-    ),
+    option("--retain", "", "Keep the rows of the window in the checkpoint, for ids ask.", STREAMS),
 ]
 
 
 def run(
     query: ScriptArgument,
     table: TableOption = None,
+    schema: SchemaOption = None,
+    null: NullOption = None,
+    bad_rows: BadRowsOption = None,
     output: OutputOption = None,
     format_: FormatOption = None,
     engine: EngineOption = "spark",
-    bad_rows: BadRowsOption = None,
+    seed: SeedOption = None,
+    debug: DebugOption = False,
     master: MasterOption = None,
     conf: ConfOption = None,
-    schema: SchemaOption = None,
-    null: NullOption = None,
-    seed: SeedOption = None,
     stream: StreamOption = False,
     checkpoint: CheckpointOption = None,
     lateness: LatenessOption = None,
     max_ahead: MaxAheadOption = None,
     trigger: TriggerOption = None,
-    once: OnceOption = False,
+    available_now: AvailableNowOption = False,
     retain: RetainOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Run a script over tables, on Spark or in this process.
 
-    On a terminal each result is shown as a table; a pipe gets CSV.
+    Example: ids run query.sql --table events=events.parquet --engine local
     """
     if engine not in ("spark", "local"):
-        raise OptionError("--engine", f"{engine!r} is not known; use spark or local")
-    tables = read_pairs(table, "--table")
-    job = Job(
-        tables=tables,
-        schemas=_read_schemas(schema, tables),
-        nulls=tuple(null or ()),
-        conf=read_pairs(conf, "--conf", "KEY=VALUE"),
-        master=master,
-        output=output,
-        bad_rows=bad_rows,
-        seed=seed or 0,
-        debug=debug,
-    )
-    options = StreamOptions(checkpoint, lateness, max_ahead, trigger, once, retain)
-    _refuse_strangers({"--stream": stream, **options.flags()}, job, engine)
+        raise OptionError("--engine", f"unknown engine {engine!r}; use spark or local")
+    tables, settings = read_pairs(table, "--table"), read_conf(conf)
+    schemas = _read_schemas(schema, tables)
+    streaming: dict[str, Any] = {
+        "checkpoint": checkpoint, "lateness": lateness, "max_ahead": max_ahead,
+        "trigger": trigger, "available_now": available_now, "retain": retain,
+    }  # fmt: skip
+    _reject_unused(engine, {"stream": stream, **streaming}, {"master": master, "conf": settings})
+    check_master(master)
     with reporting(debug):
+        if engine == "spark":
+            require_spark("" if stream else ", or use --engine local")
         script = _read_script(query)
-        # here, so that --help and wrong options need not wait for Arrow and the compiler
-        from ids.cli.delivery import Delivery
-        from ids.cli.on_spark import run_batch, run_stream
-        from ids.plan import statements_of
+        # imported here because --help and invalid options should not wait for pyarrow and Numba
+        from ids.cli.script_run import Job, StreamOptions, run_batch, run_local, run_stream
         from ids.sink import check_directory
 
         if bad_rows is not None:
             check_directory(bad_rows)
+        job = Job(
+            script, tables, schemas, tuple(null or ()), output, format_, bad_rows, seed or 0,
+            master, settings, debug,
+        )  # fmt: skip
         if stream:
-            run_stream(script, job, options, format_)
-            return
-        to = Delivery.of(job.output, format_, statements_of(script))
-        if engine == "spark":
-            run_batch(script, job, to)
+            run_stream(job, StreamOptions(**streaming))
+        elif engine == "spark":
+            run_batch(job)
         else:
-            _run_local(script, job, to)
+            run_local(job)
 
 
-def _run_local(script: str, job: Job, to: Delivery) -> None:
-    from ids.cli.delivery import deliver, noted, printed
-    from ids.model import Select
-    from ids.sink import opening, write_stream
-
-    if to.topic is not None:
-        raise OptionError("--output", "a topic is for Spark; leave out --engine local")
-
-    def results() -> Iterator[Result]:
-        with Bar() as bar:
-            from ids.query import run_script
-
-            found = run_script(
-                script,
-                job.tables,
-                bad_rows=job.bad_rows,
-                progress=bar,
-                seed=job.seed,
-                schema=job.schemas,
-                null=job.nulls,
-            )
-            for result in found:
-                bar.clear()
-                yield result
-                bar.start()
-
-    def show(result: Result, console: Console) -> None:
-        is_select = isinstance(result.statement, Select)
-        show_result(result.table, console, to.last if is_select else None)
-
-    @contextmanager
-    def writer(places: Sequence[Target]) -> Iterator[Callable[[Result, Target], int]]:
-        def write(result: Result, place: Target) -> int:
-            with (printed if place.device else open_)(place) as stream:
-                return write_stream(result.table, stream, place.format)
-
-        with opening(places) as open_:
-            yield write
-
-    deliver(noted(results(), job.bad_rows), to, show, writer)
-
-
-def _refuse_strangers(of_streams: Mapping[str, object], job: Job, engine: str) -> None:
-    """Options that would be passed over in silence are refused."""
-    of_spark = {"--master": job.master, "--conf": job.conf}
-    given = [flag for flag, value in {**of_streams, **of_spark}.items() if value]
-    if engine == "local" and given:
-        raise OptionError(given[0], "is for Spark; leave out --engine local")
-    if not of_streams["--stream"] and given and given[0] in of_streams:
-        raise OptionError(given[0], "is for streams; add --stream")
-    check_master(job.master)
+def _reject_unused(
+    engine: str, streaming: Mapping[str, object], of_spark: Mapping[str, object]
+) -> None:
+    """Reject options that would have no effect."""
+    for name, value in {**streaming, **of_spark}.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value and engine == "local":
+            raise OptionError(flag, "only available on Spark; remove --engine local")
+        if value and name in streaming and not streaming["stream"]:
+            raise OptionError(flag, "only available for streams; add --stream")
 
 
 def explain(
@@ -250,12 +215,12 @@ def explain(
     null: NullOption = None,
     debug: DebugOption = False,
 ) -> None:
-    """Print the plan of each SELECT in a script."""
+    """Print the plan of each SELECT in a script, without running it."""
     tables = read_pairs(table, "--table")
     schemas = _read_schemas(schema, tables)
     with reporting(debug):
         from ids.model import is_remote
-        from ids.plan import explain as lines_of
+        from ids.plan import explain as explain_plan
         from ids.source import Declared
         from ids.spark import is_kafka, may_be_table, steps_of
 
@@ -263,16 +228,15 @@ def explain(
         for place in tables.values():
             if (is_remote(place) and not is_kafka(place)) or may_be_table(place):
                 raise SourceError(
-                    f"{place} is reached through Spark; put EXPLAIN before the SELECT, and run it "
-                    "with ids run"
+                    f"{place} can be read only by Spark; put EXPLAIN before the SELECT and use "
+                    "ids run"
                 )
         for step in steps_of(script, tables, Declared.of(schemas, null or (), tables)):
             if step.plan is not None:
-                print_lines(lines_of(step.plan), Console())
+                print_lines(explain_plan(step.plan), Console())
 
 
 def _read_script(query: str) -> str:
-    """The text of the script."""
     try:
         if query == "-":
             return sys.stdin.read()
@@ -280,24 +244,20 @@ def _read_script(query: str) -> str:
     except UnicodeDecodeError as error:
         raise SourceError(f"cannot read {query}: it is not UTF-8 text") from error
     except FileNotFoundError as error:
-        raise SourceError(_missing(Path(query))) from error
+        path, near = Path(query), None
+        if path.parent.is_dir():
+            near = closest(path.name, [entry.name for entry in path.parent.glob("*.sql")])
+        raise SourceError(f"no such script: {path}" + (f"; {near}" if near else "")) from error
     except OSError as error:
         raise SourceError(f"cannot read {query}: {error.strerror}") from error
 
 
-def _missing(path: Path) -> str:
-    near = None
-    if path.parent.is_dir():
-        near = closest(path.name, [entry.name for entry in path.parent.glob("*.sql")])
-    return f"no such script: {path}" + (f"; {near}" if near else "")
-
-
 def _read_schemas(options: Iterable[str] | None, tables: Collection[str]) -> dict[str, str]:
-    """The declared columns, by table; the only table need not be named."""
+    """Return the declared columns by table; the table's name is optional if there is only one."""
     only = next(iter(tables)) if len(tables) == 1 else None
     named = [f"{only}={each}" if only and "=" not in each else each for each in options or ()]
     schemas = read_pairs(named, "--schema", "NAME=COLUMNS")
     for name in schemas:
         if name not in tables:
-            raise OptionError("--schema", f"no --table is called {name!r}")
+            raise OptionError("--schema", f"there is no --table named {name!r}")
     return schemas

@@ -1,6 +1,6 @@
-"""What a person sees: results as tables, a stream on the screen, progress, notes and errors.
+"""Terminal output: results as tables, the live view of a stream, progress, notes and errors.
 
-pyarrow is imported where a table is shown, so that ``--help`` and wrong options need not wait.
+pyarrow is imported in functions, so that ``--help`` and invalid options need not wait for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from textwrap import indent
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 import typer
 from rich import box
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 _NULL = "NULL"
 _GAP = 3
-_HEADER = 12  # a name up to this long stays whole
-_DIGITS = 5  # significant, of a column's largest number
+_HEADER = 12  # a column name is folded only if it is longer
+_DIGITS = 5  # significant digits of the largest number in a column
 
 
 def is_terminal() -> bool:
-    """Whether a person looks at stdout (Rich's own answer can be forced by the environment)."""
+    """Whether stdout is a terminal (the environment can override Rich's own test)."""
     return sys.stdout.isatty()
 
 
 def print_lines(lines: Iterable[str], console: Console) -> None:
-    """Lines as they are, and an empty one."""
+    """Print the lines without markup, then an empty line."""
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print()
@@ -53,7 +53,7 @@ def print_lines(lines: Iterable[str], console: Console) -> None:
 def show_result(
     table: pa.Table, console: Console, last: int | None = None, total: int | None = None
 ) -> None:
-    """A result and an empty line: emits as a table, a plan as its text."""
+    """Print a result, emits as a table and a plan as text, then an empty line."""
     if table.column_names == ["plan"]:
         print_lines(table["plan"].to_pylist(), console)
     else:
@@ -64,9 +64,9 @@ def show_result(
 def emit_table(
     table: pa.Table, width: int, last: int | None = None, total: int | None = None
 ) -> RenderableType:
-    """The last emits as a table; columns that do not fit go below, behind the same keys.
+    """Render the ``last`` emits; columns that do not fit are shown below, after the same keys.
 
-    ``total`` is how many emits there are, where ``table`` has only the last ones of them.
+    ``total`` is the number of all emits, if ``table`` has only the last ones.
     """
     total = table.num_rows if total is None else total
     shown = table if last is None else table.slice(max(0, table.num_rows - last))
@@ -84,7 +84,7 @@ def emit_table(
 
 
 class _Column:
-    """A column's cells, and the room they need with the gap before the next column."""
+    """The cells of a column, and their width including the gap before the next column."""
 
     def __init__(self, name: str, values: pa.ChunkedArray, key: bool) -> None:
         from pyarrow import types
@@ -98,7 +98,7 @@ class _Column:
 
 
 def _folded(name: str, width: int) -> str:
-    """A long name on several lines, broken after its underscores: narrow numbers stay together.
+    """Break a long name after its underscores, so that columns of short numbers stay narrow.
 
     >>> _folded("eu_attribution_share", 8)
     'eu_\\nattribution_\\nshare'
@@ -112,7 +112,7 @@ def _folded(name: str, width: int) -> str:
 
 
 def _blocks(columns: list[_Column], width: int) -> Iterator[list[_Column]]:
-    """Blocks of columns that fit the width; each repeats the keys."""
+    """Split the columns into blocks that fit the width; each repeats the keys."""
     keys = [column for column in columns if column.key]
     block: list[_Column] = []
     for column in columns:
@@ -140,7 +140,7 @@ def _block(columns: list[_Column]) -> Table:
 
 
 def cells(values: pa.ChunkedArray) -> list[str]:
-    """Each value as text; the numbers of a column have the same decimals.
+    """Format each value; all numbers in a column have the same number of decimals.
 
     >>> import pyarrow
     >>> cells(pyarrow.chunked_array([[1234.5, None, -0.2]]))
@@ -152,15 +152,15 @@ def cells(values: pa.ChunkedArray) -> list[str]:
         return _instants(values)
     python = values.to_pylist()
     if types.is_floating(values.type):
-        spell = _speller([abs(value) for value in python if value is not None])
+        text_of = _number_format([abs(value) for value in python if value is not None])
     elif types.is_integer(values.type):
-        spell = "{:,}".format
+        text_of = "{:,}".format
     else:
-        spell = printable
-    return [_NULL if value is None else spell(value) for value in python]
+        text_of = printable
+    return [_NULL if value is None else text_of(value) for value in python]
 
 
-def _speller(sizes: list[float]) -> Callable[[float], str]:
+def _number_format(sizes: list[float]) -> Callable[[float], str]:
     largest = max((size for size in sizes if math.isfinite(size)), default=0.0)
     if largest != 0 and not 1e-4 <= largest < 1e12:
         return f"{{:.{_DIGITS - 1}e}}".format
@@ -169,7 +169,7 @@ def _speller(sizes: list[float]) -> Callable[[float], str]:
 
 
 def _instants(values: pa.ChunkedArray) -> list[str]:
-    """In UTC, as exact as the most exact of them."""
+    """Format timestamps in UTC, all with the fewest decimals that lose nothing."""
     import numpy as np
     import pyarrow as pa
 
@@ -178,23 +178,23 @@ def _instants(values: pa.ChunkedArray) -> list[str]:
     whole = [u for u, size in (("s", 10**6), ("ms", 10**3)) if all(v % size == 0 for v in known)]
     unit = whole[0] if whole else "us"
 
-    def spell(value: int) -> str:
+    def text_of(value: int) -> str:
         return str(np.datetime64(value, "us").astype(f"M8[{unit}]")).replace("T", " ")
 
-    return [_NULL if value is None else spell(value) for value in micros]
+    return [_NULL if value is None else text_of(value) for value in micros]
 
 
 def printable(value: object, keep: str = "") -> str:
-    """Text without what a terminal would obey."""
+    """Return the value as text, with control characters replaced."""
     return "".join(c if c.isprintable() or c in keep else "·" for c in str(value))
 
 
 class Bar:
-    """A progress bar that appears on stderr when work is long, and goes when it is done.
+    """A progress bar on stderr for the duration of a ``with`` block.
 
-    Called with what is done and what there is in all, as the engine does, from any thread; until
-    the first call (the first run of all compiles) it only shows that something is going on. Not
-    shown when stderr is no terminal. It runs while a ``with`` block does.
+    It appears after ``patience`` seconds, and only if stderr is a terminal. Call it with the amount
+    done and the total, from any thread. Before the first call (the first run compiles) it shows
+    only that work is in progress.
     """
 
     def __init__(self, console: Console | None = None, patience: float = 0.5) -> None:
@@ -213,7 +213,7 @@ class Bar:
         self.clear()
 
     def start(self) -> None:
-        """Begin to wait: the bar appears when patience is over."""
+        """Start the timer; the bar appears when it fires."""
         if self._console.is_terminal:
             self._timer = Timer(self._patience, self._appear)
             self._timer.daemon = True
@@ -243,7 +243,7 @@ class Bar:
             )
 
     def clear(self) -> None:
-        """Take the bar away, so that something else can be shown."""
+        """Remove the bar, so that other output can be printed."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -252,34 +252,43 @@ class Bar:
             self._timer, self._progress, self._at = None, None, None
 
 
-# How a remedy is spelled in Python, and on the command line.
+@contextmanager
+def spark_bar(session: Any) -> Iterator[Bar]:
+    """Show the progress of the session's tasks on stderr for the duration of the block."""
+    from ids import spark
+
+    with Bar() as bar, spark.watching(session, bar):
+        yield bar
+
+
+# Remedies in error messages: as Python arguments, and as options of the command line.
 _OPTIONS = (
-    (r"; pass it as (\S+)=…$", r"; give it with --table \1=PATH"),
-    (r"; pass it as tables=\{(.*): …\}$", r"; give it with --table \1=PATH"),
-    (r"\bbad_rows='DIR'", "--bad-rows DIR"),
+    (r"; [^;]*?(\w+)=…$", r"; add --table \1=PATH"),
+    (r"; [^;]*?tables=\{(.*): …\}$", r"; add --table \1=PATH"),
+    (r"\bbad_rows='(.*?)'", r"--bad-rows \1"),
     (r"\bnull='(.*?)'", r"--null '\1'"),
     (r"\bretain=True", "--retain"),
     (r"\bformat='(\w+)' or '(\w+)'", r"--format \1 or \2"),
-    (r"\bids\.spark\.sources\.read\(.*schema=(.*)\)", r"--schema NAME=\1"),
+    (r"\bids\.spark\.read\(.*schema=(.*)\)", r"--schema NAME=\1"),
     (r"\bschema=(?='.*?')", "--schema "),
-    (r"\bin process with ids\.sql", "with --engine local"),
-    (r"\bids\.spark, or a local path$", "it without --engine local, or a local path"),
+    (r"\b(in process )?with ids\.sql\b", "with --engine local"),
+    (r"\buse ids\.spark(\.sql)?,? or ", "remove --engine local, or use "),
 )
 
 
 def note(text: str) -> None:
-    """A notice beside the result: on stderr, so that stdout stays the result alone."""
+    """Print a note on stderr, so that stdout has only the result."""
     typer.echo(f"note: {text}", err=True)
 
 
 @contextmanager
 def reporting(debug: bool) -> Iterator[None]:
-    """Every failure inside becomes one line on stderr; ``debug`` shows the traceback before it."""
+    """Turn any error in the block into one line on stderr; ``debug`` prints its traceback first."""
     try:
         yield
-        sys.stdout.flush()  # here, where a reader that has gone away is no fault
+        sys.stdout.flush()  # here, where a closed pipe is not an error
     except BrokenPipeError:
-        # the interpreter flushes stdout once more when it ends
+        # the interpreter flushes stdout again when it exits
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (typer.Exit, typer.BadParameter):
         raise
@@ -287,10 +296,10 @@ def reporting(debug: bool) -> Iterator[None]:
         if _interrupted(error):
             raise _end("interrupted", 130, debug=False) from error
         if isinstance(error, IdsError):
-            raise _end(f"error: {_spelled(str(error))}", 1, debug, error.excerpt) from error
+            raise _end(f"error: {_with_options(str(error))}", 1, debug, error.excerpt) from error
         fact = f"{type(error).__name__}: {error}"
-        way_out = "" if debug else "; run again with --debug"
-        raise _end(f"internal error: {fact}{way_out}", 70, debug) from error
+        remedy = "" if debug else "; run again with --debug"
+        raise _end(f"internal error: {fact}{remedy}", 70, debug) from error
 
 
 def _end(line: str, code: int, debug: bool, excerpt: str | None = None) -> typer.Exit:
@@ -303,17 +312,17 @@ def _end(line: str, code: int, debug: bool, excerpt: str | None = None) -> typer
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is the reason, even where a library has made another error of it."""
+    """Whether Ctrl-C is the cause, even if a library has replaced it with another error."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
-def _spelled(message: str) -> str:
-    """A message with the arguments of Python functions as the options of the command line.
+def _with_options(message: str) -> str:
+    """Replace the Python arguments in a message with the options of the command line.
 
-    >>> _spelled("unknown table 'trips'; pass it as trips=…")
-    "unknown table 'trips'; give it with --table trips=PATH"
+    >>> _with_options("unknown table 'trips'; pass it as trips=…")
+    "unknown table 'trips'; add --table trips=PATH"
     """
     for argument, option in _OPTIONS:
         message = re.sub(argument, option, message)
@@ -325,7 +334,7 @@ _TICK = 0.25
 
 
 class Screen:
-    """What is shown of a stream: given emits and progress from its own thread, drawn from ours."""
+    """The live view of a stream. The stream's thread updates it, the main thread draws it."""
 
     def __init__(self, lines: BinaryIO | None = None, format_: Format | None = None) -> None:
         self._lock = Lock()
@@ -335,7 +344,7 @@ class Screen:
         self._header = True
 
     def show(self, emits: pa.Table) -> None:
-        """Take a batch's emits in; where there is a stream for them, they go out as lines."""
+        """Add the emits of a batch; if there is an output stream, write them to it as lines."""
         import pyarrow as pa
 
         from ids.sink import Format, stream_csv, write_stream
@@ -353,15 +362,15 @@ class Screen:
             self._emits = kept.slice(max(0, kept.num_rows - _SHOWN))
 
     def advance(self, progress: StreamProgress) -> None:
-        """Take progress in."""
+        """Update the progress."""
         with self._lock:
             self._progress = progress
 
     def drawn(self, width: int) -> RenderableType:
-        """The screen as it is now."""
+        """Render the current view."""
         with self._lock:
             status = "waiting for rows" if self._progress is None else summary(self._progress)
-            # on top, where it stays in sight when the table is higher than the screen
+            # on top, so that it is visible even if the table is taller than the screen
             lines: list[RenderableType] = [Text(status, style="dim")]
             if self._emits is not None and self._emits.num_rows:
                 lines += ["", emit_table(self._emits, width)]
@@ -369,7 +378,7 @@ class Screen:
 
 
 def summary(progress: StreamProgress) -> str:
-    """How far a stream has come, in one line; no row is passed over in silence."""
+    """Summarize the progress of a stream in one line, including late and bad rows."""
     totals = progress.totals
     parts = [f"{totals.rows:,} rows", f"{totals.emits:,} emits"]
     if progress.seconds:
@@ -383,7 +392,7 @@ def summary(progress: StreamProgress) -> str:
 
 
 def follow(begin: Callable[[Screen], Running], screen: Screen, console: Console) -> None:
-    """Start a stream and show it until it ends; Ctrl-C stops it, to be resumed."""
+    """Start a stream and show it until it ends; Ctrl-C stops it, and it can be resumed."""
     running = begin(screen)
     try:
         if console.is_terminal:

@@ -1,6 +1,6 @@
-"""What ``ids demo`` tells: a generated stream with an incident in it, and the queries that find it.
+"""The data and queries of ``ids demo``: a generated stream with an incident, and how to find it.
 
-Only what generates the stream imports Spark.
+Only ``generate`` imports Spark.
 """
 
 from __future__ import annotations
@@ -26,6 +26,6 @@ __all__ = [
 ]
 
 SEED = 20_260_302
-FEWEST = 20_000  # of fewer rows so few are slow that chance may put another predicate first
+FEWEST = 20_000  # with fewer rows, chance may rank another predicate first
 
-__getattr__, __dir__ = lazy(__name__)
+__getattr__, __dir__ = lazy(__name__, extra="spark")

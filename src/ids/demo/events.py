@@ -1,13 +1,9 @@
-"""Requests to a service, made by a Spark job, with an incident planted in the middle.
+"""Generate requests to a service with Spark, with an incident in the middle.
 
-Every value is a function of the seed and of the row's number (see ``draws``), so the same rows come
-out at any parallelism, and the first rows of a longer stream are those of a shorter one.
-
-Random numbers as Columns: each a function of the seed, the stream's name and the row alone.
-
-No generator has a state that a partition could begin anew, so a row draws the same number in any
-partition of any plan. Spark's ``log``, ``exp`` and ``pow`` are Java's StrictMath, everything else
-here is exact or correctly rounded by IEEE 754: the bits are the same on every machine too.
+Each random number is a function of the seed, a stream name and the row number. So the rows do not
+depend on the parallelism, and a longer stream begins with the rows of a shorter one. Spark's
+``log``, ``exp`` and ``pow`` are Java's StrictMath, and everything else here is exact or correctly
+rounded by IEEE 754, so the bits are the same on every machine.
 """
 
 from __future__ import annotations
@@ -31,8 +27,8 @@ from ids.demo import SEED
 from ids.errors import SourceError
 from ids.sink import whole_directory
 
-# Wichura's algorithm AS 241 (PPND16): the normal quantile to about 1e-16. For each region of the
-# quantile the numerator's and the denominator's coefficients, the constant term first.
+# Wichura's algorithm AS 241 (PPND16): the normal quantile to about 1e-16. For each region, the
+# coefficients of the numerator and of the denominator, the constant term first.
 _CENTRE = (
     (3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
      1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
@@ -62,32 +58,32 @@ _END_OF_FLANK = 5.0
 
 
 def hashed(seed: int, stream: str, of: Column) -> Column:
-    """64 random bits, as a bigint, for each value of the bigint ``of``."""
+    """Return 64 random bits, as a bigint, for each value of the bigint ``of``."""
     digest = hashlib.sha256(f"{seed}/{stream}".encode()).digest()
     return F.xxhash64(F.lit(int.from_bytes(digest[:8], "big", signed=True)), of)
 
 
 def uniform(seed: int, stream: str, of: Column) -> Column:
-    """Uniform in (0, 1), neither end included: the middles of 2^52 equal cells."""
+    """Return uniform draws from (0, 1), both ends excluded: the midpoints of 2^52 equal cells."""
     cell = F.shiftrightunsigned(hashed(seed, stream, of), 12).cast("double")
     return (cell + F.lit(0.5)) * F.lit(2.0**-52)
 
 
 def exponential(draw: Column, mean: float) -> Column:
-    """Exponential with that mean, from a uniform draw."""
+    """Turn a uniform draw into an exponential one with the given mean."""
     return F.lit(-mean) * F.log(draw)
 
 
 def choice(draw: Column, values: Sequence[object], weights: Sequence[float]) -> Column:
-    """One of the values, each as often as its weight says, from a uniform draw."""
+    """Turn a uniform draw into one of the values, with probability proportional to its weight."""
     total = sum(weights)
     return ladder(draw, [reached / total for reached in accumulate(weights[:-1])], values)
 
 
 def ladder(of: Column, steps: Sequence[float], values: Sequence[object]) -> Column:
-    """``values[i]`` where exactly i of the ascending ``steps`` are at or below ``of``.
+    """Return ``values[i]`` if exactly i of the ascending ``steps`` are at most ``of``.
 
-    A tree of CASEs, so that a hundred steps cost seven comparisons. NULL takes the last value.
+    It is a tree of CASEs, so a hundred steps cost seven comparisons. NULL gives the last value.
     """
     if not steps:
         return F.lit(values[0])
@@ -98,11 +94,11 @@ def ladder(of: Column, steps: Sequence[float], values: Sequence[object]) -> Colu
 
 
 def with_normal(frame: DataFrame, name: str, draw: Column) -> DataFrame:
-    """The frame with one more column: standard normal, the quantile of a uniform draw."""
+    """Add a standard normal column: the quantile of a uniform draw."""
     u, side, depth = F.col("_u"), F.col("_side"), F.col("_depth")
     in_centre = F.abs(side) <= F.lit(_WIDTH_OF_CENTRE)
     outer = F.sqrt(-F.log(F.least(u, F.lit(1.0) - u)))
-    # a column each, not one expression: Spark then computes the draw and the logarithm once
+    # separate columns, so that Spark computes the draw and the logarithm only once
     staged = (
         frame.withColumn("_u", draw)
         .withColumn("_side", u - F.lit(0.5))
@@ -134,12 +130,12 @@ SHIFT = 4.0
 
 _FILES = 10
 _START = datetime(2026, 3, 2, 9, tzinfo=UTC)
-_MEAN_GAP = 50_000.0  # µs: twenty requests a second
+_MEAN_GAP = 50_000.0  # µs: twenty requests per second
 _MEDIAN = 40.0  # ms
-_SIGMA = 0.5  # of the latency's logarithm
+_SIGMA = 0.5  # standard deviation of the logarithm of the latency
 _STEP = 1e6  # latencies are whole nanoseconds
 _SHARE_BEFORE, _SHARE_UNTIL = 48, 52  # hundredths of the rows
-# What a session's owner could have set otherwise, and that would show in the rows or the files.
+# Session settings that would change the rows or the files.
 _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.ansi.enabled": "true",
@@ -150,16 +146,16 @@ _SETTINGS = {
 
 
 def generate(spark: SparkSession, rows: int, directory: Path) -> None:
-    """Write the events as ten Parquet files, in a directory that is whole or not there.
+    """Write the events as ten Parquet files; the directory appears only when it is complete.
 
-    Those of an earlier run are taken as they are.
+    The events of an earlier run are reused.
     """
     if directory.exists():
         found = _rows_in(directory)
         if found != rows:
             raise SourceError(
-                f"{directory} holds {found:,} requests, not {rows:,}; give a new directory, or "
-                "the same number of requests"
+                f"{directory} has {found:,} requests, not {rows:,}; use a new directory, or the "
+                "same number of requests"
             )
         return
     with whole_directory(directory) as hidden:
@@ -169,10 +165,10 @@ def generate(spark: SparkSession, rows: int, directory: Path) -> None:
 def events(
     spark: SparkSession, rows: int, seed: int, block: int, shift: float = SHIFT
 ) -> DataFrame:
-    """``event_time``, ``region``, ``tier``, ``endpoint`` and ``latency`` in milliseconds.
+    """Return ``event_time``, ``region``, ``tier``, ``endpoint`` and ``latency`` in milliseconds.
 
-    In the middle 4 % of the rows the latencies of premium requests from EU-West are ``shift`` times
-    what they would be. Lazy: nothing runs before the frame is used.
+    In the middle 4 % of the rows, the latencies of premium requests from EU-West are multiplied by
+    ``shift``. The frame is lazy.
     """
     frame = requests(spark, rows, seed, block)
     frame = with_normal(frame, "_normal", uniform(seed, "latency", F.col("row")))
@@ -186,16 +182,16 @@ def events(
 
 
 def incident_rows(rows: int) -> tuple[int, int]:
-    """The first row of the incident, and the first after it."""
+    """Return the first row of the incident, and the first row after it."""
     return rows * _SHARE_BEFORE // 100, rows * _SHARE_UNTIL // 100
 
 
 def requests(spark: SparkSession, rows: int, seed: int, block: int) -> DataFrame:
-    """``row``, ``event_time``, and the region, tier and endpoint of each request."""
+    """Return ``row``, ``event_time``, ``region``, ``tier`` and ``endpoint`` of each request."""
     frame = arrivals(spark, rows, seed, block, _START, _MEAN_GAP)
     for name, shares in (("region", REGIONS), ("tier", TIERS), ("endpoint", ENDPOINTS)):
         draw = uniform(seed, name, F.col("row"))
-        # a column each, so that the draw is computed once for all the comparisons
+        # a separate column, so that the draw is computed once for all comparisons
         frame = frame.withColumn("_draw", draw).withColumn(
             name, choice(F.col("_draw"), list(shares), list(shares.values()))
         )
@@ -205,11 +201,12 @@ def requests(spark: SparkSession, rows: int, seed: int, block: int) -> DataFrame
 def arrivals(
     spark: SparkSession, rows: int, seed: int, block: int, start: datetime, mean_gap: float
 ) -> DataFrame:
-    """Poisson arrivals: ``row`` (bigint, from 0) and ``event_time``, ``mean_gap`` µs on average.
+    """Return Poisson arrivals: ``row`` (bigint, from 0) and ``event_time``.
 
-    Partition i holds the rows of block i, ``block`` of them, in order; so a file a partition has
-    the same rows on any number of cores. Within its block a row's time is a running sum of gaps;
-    what the blocks before took is a sum a block, one short table that every task gets.
+    ``mean_gap`` is the mean time between two rows in µs. Partition i has the ``block`` rows of
+    block i in order, so the files have the same rows on any number of cores. Within a block, the
+    time of a row is a running sum of gaps. The total of each block is in one short table, which is
+    broadcast.
     """
     gap = F.floor(exponential(uniform(seed, "gap", F.col("row")), mean_gap))
     number = F.expr(f"row div {block}").cast("int")
@@ -233,7 +230,7 @@ def _instant(start: datetime, after: Column) -> Column:
 
 
 def fixed_session(spark: SparkSession) -> SparkSession:
-    """A session beside ``spark`` with the settings that fix the rows; ``spark`` keeps its own."""
+    """Return a new session with the settings that fix the rows; ``spark`` is not changed."""
     session = spark.newSession()
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
@@ -241,12 +238,11 @@ def fixed_session(spark: SparkSession) -> SparkSession:
 
 
 def write_parts(frame: DataFrame, directory: Path) -> None:
-    """Write partition i as ``part-0000i.parquet``; ``directory`` is empty, or new.
+    """Write partition i as ``part-0000i.parquet`` into an empty or new directory.
 
-    Spark puts a random name on each file it writes, and a checksum beside it: it writes into a
-    scratch directory, and the files are moved out under names that say only which part they are.
-    A stream takes files by the time they were changed, so each is a second younger than the one
-    before.
+    Spark gives its files random names and adds checksum files. So it writes into a scratch
+    directory, and the files are renamed and moved from there. A stream reads files in the order of
+    their modification times, so each file gets a time one second after the previous one.
     """
     directory.mkdir(exist_ok=True)
     scratch = directory / "scratch"
@@ -254,8 +250,8 @@ def write_parts(frame: DataFrame, directory: Path) -> None:
     parts = sorted(scratch.glob("part-*.parquet"))
     if not parts:
         raise SourceError(
-            f"Spark wrote no file into {directory}; with a cluster, give a directory that every "
-            "worker shares"
+            f"Spark wrote no files to {directory}; on a cluster, use a directory that all workers "
+            "share"
         )
     begun = time.time() - len(parts)
     for number, part in enumerate(parts):
@@ -270,5 +266,5 @@ def _rows_in(directory: Path) -> int:
     except (OSError, pa.ArrowException) as error:
         fault = str(error).strip().split("\n", maxsplit=1)[0]
         raise SourceError(
-            f"cannot read {directory}: {fault}; remove it, or give a new directory"
+            f"cannot read {directory}: {fault}; remove it, or use a new directory"
         ) from error

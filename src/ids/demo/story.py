@@ -1,4 +1,4 @@
-"""The paper's story: its listings, and the predicate that accounts for the change."""
+"""The queries of the demo: the paper's listings, and a ranking of predicates by their change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from ids.model import MAX_ROWS
 
 _EMITS = 200
-_SLIDES = 10  # in a window
+_SLIDES = 10  # per window
 MOST = MAX_ROWS // _SLIDES * _EMITS
 _REGISTERED = """
 REGISTER PREDICATE region_eu AS (region = 'EU-West') ON server_events;
@@ -33,11 +33,11 @@ _CANDIDATES = (
 
 
 class Change(NamedTuple):
-    """What changed for one predicate between a calm window and the worst one.
+    """The change of one predicate between a normal window and the worst window.
 
-    rows       how many it holds for in the worst window
-    lift       by how much the lift of AVG(latency) moved
-    variance   the sum of its SHAPLEY_DELTAs of VAR_POP(latency) on the way
+    rows       the rows in the worst window for which it is true
+    lift       the change of its lift of AVG(latency)
+    variance   the sum of its SHAPLEY_DELTAs of VAR_POP(latency) between the two windows
     """
 
     predicate: str
@@ -48,39 +48,39 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Story:
-    """The queries over a stream of so many rows.
+    """The queries over a stream of ``rows`` rows.
 
-    The incident is the middle 4 % of the rows. The window is 5 % of them, so it holds all of the
-    incident once, whatever the number of rows, and has been full long before.
+    The incident is the middle 4 % of the rows. The window is 5 % of the rows, so one window
+    contains the whole incident, and the window is full long before the incident starts.
     """
 
     rows: int
 
     @property
     def slide(self) -> int:
-        """The rows between two emits."""
+        """The number of rows between two emits."""
         return self.rows // _EMITS
 
     @property
     def window(self) -> int:
-        """The rows in a full window."""
+        """The number of rows in a full window."""
         return self.slide * _SLIDES
 
     def listing(self) -> str:
-        """The first listing: two regions, what they would account for anyway, and what beyond."""
+        """Return the first listing: the attributions of two regions, with share and lift."""
         return self._over("""
     SHAPLEY_ATTRIBUTE(AVG(latency), region_eu WITH (SHARE, LIFT)) AS eu_attribution,
     SHAPLEY_ATTRIBUTE(AVG(latency), region_us WITH (SHARE, LIFT)) AS us_attribution""")
 
     def compositions(self) -> str:
-        """The second listing: combinations of what is registered."""
+        """Return the second listing: combinations of registered predicates."""
         return self._over("""
     SHAPLEY_ATTRIBUTE(AVG(latency), region_eu AND tier_premium) AS eu_premium_attr,
     SHAPLEY_ATTRIBUTE(AVG(latency), region_eu AND NOT tier_premium) AS eu_basic_attr,
     SHAPLEY_ATTRIBUTE(AVG(latency), region_eu OR region_us) AS eu_or_us_attr""")
 
     def ranking(self) -> str:
-        """A query that tells, for each candidate, what its part of the change is."""
+        """Return a query with the attributions of each candidate predicate."""
         items = ["AVG(latency) AS average", "VAR_POP(latency) AS variance"]
         for i, predicate in enumerate(_CANDIDATES):
             items += [
@@ -105,10 +105,10 @@ def _numbers(table: pa.Table, column: str) -> npt.NDArray[np.float64]:
 
 
 def incident(table: pa.Table) -> tuple[int, int]:
-    """The emit a whole window before the highest average, and that of the highest average.
+    """Return the numbers of two emits: the highest average, and one full window before it.
 
-    Both windows are full, because few rows may have a high average by chance, and because lifts
-    compare only between windows of as many rows. No row is in both.
+    Both windows are full, because a few rows can have a high average by chance, and because lifts
+    are comparable only between windows of the same size. No row is in both windows.
     """
     first = 2 * _SLIDES - 1
     worst = first + int(np.argmax(_numbers(table, "average")[first:]))
@@ -116,7 +116,7 @@ def incident(table: pa.Table) -> tuple[int, int]:
 
 
 def ranked(table: pa.Table, calm: int, worst: int) -> list[Change]:
-    """What changed for each candidate, the largest move of the lift first."""
+    """Return the change of each candidate, the largest change of the lift first."""
     changes = []
     for i, predicate in enumerate(_CANDIDATES):
         lift = _numbers(table, f"average_{i}_lift")
@@ -127,7 +127,7 @@ def ranked(table: pa.Table, calm: int, worst: int) -> list[Change]:
 
 
 def ranking_table(changes: list[Change]) -> pa.Table:
-    """The candidates as a person compares them."""
+    """Return the changes as a table to print."""
     return pa.table(
         {
             "predicate": [change.predicate for change in changes],
@@ -139,7 +139,7 @@ def ranking_table(changes: list[Change]) -> pa.Table:
 
 
 def verdict(table: pa.Table, calm: int, worst: int, changes: list[Change]) -> str:
-    """One paragraph: the predicate that accounts for the change, and by how much."""
+    """Return one paragraph: which predicate accounts for the change, and by how much."""
     average, variance = _numbers(table, "average"), _numbers(table, "variance")
     begin, end = (str(table.column("emit_at")[i].as_py())[:19] for i in (calm, worst))
     if begin[:10] == end[:10]:  # the same day

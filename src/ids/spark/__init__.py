@@ -66,5 +66,4 @@ __all__ = [
     "writing",
 ]
 
-# Not everyone who imports IDS has Spark to start.
-__getattr__, __dir__ = lazy(__name__)
+__getattr__, __dir__ = lazy(__name__, extra="spark")

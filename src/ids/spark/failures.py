@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError
-
 from ids import errors
 from ids.errors import (
     DataError,
@@ -41,7 +39,8 @@ def translated() -> Iterator[None]:
 
 def translate(error: BaseException) -> IdsError | None:
     """What ``error`` means; None if it is not Spark's."""
-    from pyspark.errors import PySparkException  # a checkpoint is read without it
+    from py4j.protocol import Py4JError  # imported here: a checkpoint is read without Spark
+    from pyspark.errors import PySparkException
 
     if not isinstance(error, PySparkException | Py4JError):
         return None

@@ -17,7 +17,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from py4j.protocol import Py4JError, Py4JJavaError
 from pyarrow import fs
 
 from ids.errors import SetupError, SourceError
@@ -304,6 +303,8 @@ class _Reading(RawIOBase):
 @contextmanager
 def _reaching(place: object) -> Iterator[None]:
     """Java's faults of files as errors of ours, but for a file that is not there."""
+    from py4j.protocol import Py4JJavaError
+
     try:
         yield
     except Py4JJavaError as error:
@@ -352,6 +353,7 @@ def check_seen(session: SparkSession, files: Sequence[FilePath]) -> None:
 @contextmanager
 def _refusing(place: str | Path) -> Iterator[None]:
     """A job that fails on the files of ``place`` is one on workers that do not share them."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:

@@ -74,7 +74,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "undeclared topic": (
         ["run", "query.sql", "--table", "t=kafka://h:9092/t"],
         1,
-        "kafka://h:9092/t has no schema of its own",
+        "kafka://h:9092/t has no schema; declare its columns",
     ),
     "kind of a column": (
         ["run", "text.sql", "--table", "t=t.csv"],
@@ -156,7 +156,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "max ahead": (
         ["run", "query.sql", *STREAM, "ck", "--max-ahead", "0 seconds"],
         2,
-        "--max-ahead: a row is ahead of the others",
+        "--max-ahead: max_ahead must be longer than 0",
     ),
     "no checkpoint": (
         ["run", "query.sql", "--table", "t=in/", "--stream"],
@@ -196,7 +196,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "retained rows": (
         ["run", "rows.sql", *STREAM, "ck", "--retain"],
         1,
-        "rows are retained by the panes of a time window, ROWS has none",
+        "only a time window can retain rows, and this window is ROWS",
     ),
     "asked of no checkpoint": (["ask", "none", "SUM(x)", "x > 1"], 1, "none is no checkpoint"),
     "status of no checkpoint": (["status", "in"], 1, "in is no checkpoint; name the directory"),

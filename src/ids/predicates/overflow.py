@@ -7,7 +7,7 @@ to its right, and arithmetic of integers with a NULL in it is NULL whatever the 
 
 Columns are evaluated as if nothing were wrong. Only if some row wraps around, they are evaluated
 here once more, each value with the rows on which looking at it is an error. O(nodes * rows).
-``ids.spark.condition_sql`` writes SQL that follows the same rules.
+``ids.spark.expression_sql`` writes SQL that follows the same rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A Spark table as IDS uses it: numbered columns, row origins, watermarks, Arrow functions.
 
-Columns are renamed ``c0``, ``c1``, …, and the columns that IDS adds start with ``ids_``. So
-a user's name never clashes with ours, and names that differ only in case stay distinct in any session.
+Columns are renamed ``c0``, ``c1``, …, and columns that IDS adds start with ``ids_``. So names of
+the user never clash with ours, and names that differ only in case stay distinct in any session.
 ``ids_origin`` is the position of a row in the input; it orders rows whose ORDER BY columns are
 equal. If a streaming DataFrame already has a watermark, its delay is the lateness.
 

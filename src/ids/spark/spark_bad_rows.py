@@ -24,7 +24,7 @@ _FILE = "ids_file"
 _NUMBER = "ids_number"
 _PIECE = (_FILE, "ids_start", "ids_piece")
 _QUERY = "ids_query"
-# monotonically_increasing_id has the number of the partition in the bits above 33
+# monotonically_increasing_id has the number of the partition in bits 33 and up
 _ORIGIN = (
     f"{ORIGIN}.file AS {_PIECE[0]}",
     f"{ORIGIN}.start AS {_PIECE[1]}",

@@ -84,7 +84,7 @@ class Ready:
         return replace(self, data=self.data.filter(F.col(FAULT).isNull()))
 
     def packed(self, plan: SelectPlan, named: Mapping[str, str]) -> DataFrame:
-        """Select the keys, the ``named`` SQL, and which predicates hold as bits."""
+        """Select the keys, the ``named`` SQL, and one bit per predicate, set if it holds."""
         cells = cells_of(plan.predicates, self.columns)
         columns = [f"{text} AS {name}" for name, text in (*named.items(), *cells.groups)]
         data = cells.prepared(self.data).selectExpr(*self.keys, *columns)
@@ -143,7 +143,7 @@ def _measured(typed: Typed) -> Typed:
     if typed.kind is Kind.NUMBER and typed.whole:
         near = f"cast(cast({typed.text} as double) as bigint)"
         near = f"if({typed.text} >= {_ROUNDS_UP}L, {2**63 - 1}L, {near})"
-        # NULL is not far
+        # for NULL the condition is NULL, and the value stays NULL
         far = f"{typed.text} > {DOUBLE_INTEGERS}L OR {typed.text} < {-DOUBLE_INTEGERS}L"
         text = f"if({far}, {near}, {typed.text})"
         return Typed(text, Kind.NUMBER, whole=True)

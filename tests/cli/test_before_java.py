@@ -136,12 +136,12 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "master": (
         ["run", "query.sql", "--table", "t=t.csv", "--master", "lcal[2]"],
         2,
-        "--master: no Spark master: 'lcal[2]'; use local[4], local[*], spark://host:7077",
+        "--master: not a Spark master: 'lcal[2]'; use local[4], local[*], spark://host:7077",
     ),
     "master's port": (
         ["run", "query.sql", "--table", "t=t.csv", "--master", "spark://host"],
         2,
-        "no Spark master: 'spark://host'",
+        "not a Spark master: 'spark://host'",
     ),
     "lateness": (
         ["run", "query.sql", *STREAM, "ck", "--lateness", "soon"],
@@ -191,7 +191,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "two SELECTs of a stream": (
         ["run", "two.sql", *STREAM, "ck"],
         1,
-        "a stream runs one SELECT, this script has 2 at line 4, column 1",
+        "a stream runs one SELECT, and this script has 2 at line 4, column 1",
     ),
     "retained rows": (
         ["run", "rows.sql", *STREAM, "ck", "--retain"],
@@ -203,9 +203,9 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "asked on no master": (
         ["ask", "none", "SUM(x)", "x > 1", "--master", "lcal"],
         2,
-        "no Spark master: 'lcal'",
+        "not a Spark master: 'lcal'",
     ),
-    "demo on no master": (["demo", "--master", "lcal"], 2, "no Spark master: 'lcal'"),
+    "demo on no master": (["demo", "--master", "lcal"], 2, "not a Spark master: 'lcal'"),
     "demo into a file": (["demo", "--out", "t.csv"], 1, "t.csv is a file"),
 }
 

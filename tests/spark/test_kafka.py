@@ -121,7 +121,7 @@ def test_a_place_without_a_topic_is_refused(place: str) -> None:
 
 
 def test_a_topic_needs_a_schema_that_can_be_read(spark: SparkSession) -> None:
-    with pytest.raises(SourceError, match=r"declare it with ids\.spark\.read"):
+    with pytest.raises(SourceError, match=r"declare its columns with schema="):
         read(spark, "kafka://h/t")
     with pytest.raises(SourceError, match="unknown type STRNG"):
         read(spark, "kafka://h/t", schema="a STRNG,")

@@ -175,7 +175,7 @@ def test_a_place_of_this_machine_may_be_a_uri(spark: SparkSession, tmp_path: Pat
 
 
 def test_a_file_system_that_nobody_knows_is_named(spark: SparkSession) -> None:
-    with pytest.raises(IdsError, match=r"the session has no file system for s3x://b/in; start it"):
+    with pytest.raises(IdsError, match=r"the session has no file system for s3x://b/in; set spark"):
         ids.spark.sql(SELECT, spark=spark, t="s3x://b/in")
 
 

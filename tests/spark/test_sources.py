@@ -359,5 +359,5 @@ def test_the_session_is_that_of_the_tables(spark: SparkSession) -> None:
     assert session_of([other.range(1)]) is other
     assert session_of([], spark) is spark
     assert session_of(["a.csv"]) is SparkSession.getActiveSession()
-    with pytest.raises(SourceError, match="different Spark sessions; make them in one"):
+    with pytest.raises(SourceError, match="different Spark sessions; create them in one"):
         session_of([spark.range(1), other.range(1)])

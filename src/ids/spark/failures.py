@@ -161,8 +161,8 @@ _RULES: list[tuple[str, _Meaning]] = [
     (
         r"\[COLUMN_ALREADY_EXISTS\] The column `(.*?)` already exists",
         lambda found, _: SourceError(
-            f"several columns are called {found[1]!r}, except for upper and lower case; rename "
-            "them, or set spark.sql.caseSensitive to true"
+            f"column {found[1]!r} occurs several times with different case; rename the columns, "
+            "or set spark.sql.caseSensitive to true"
         ),
     ),
     (
@@ -191,8 +191,8 @@ _RULES: list[tuple[str, _Meaning]] = [
     (
         r"Failed to find (?:the )?data source: `?kafka",
         lambda *_: SetupError(
-            "the session has no Kafka connector; start it with spark.jars.packages set to "
-            "spark-sql-kafka-0-10 in the version of Spark"
+            "the session has no Kafka connector; set spark.jars.packages to the version of "
+            "spark-sql-kafka-0-10 that matches Spark"
         ),
     ),
     (

@@ -309,8 +309,8 @@ def _access(place: object) -> Iterator[None]:
             raise FileNotFoundError(message) from error
         if name == "UnsupportedFileSystemException" or "ClassNotFoundException" in message:
             raise SetupError(
-                f"the session has no file system for {place}; start it with spark.jars.packages "
-                "set to the one that has it (org.apache.hadoop:hadoop-aws for s3a://)"
+                f"the session has no file system for {place}; set spark.jars.packages to a package "
+                "that has it (org.apache.hadoop:hadoop-aws for s3a://)"
             ) from error
         raise SourceError(f"cannot access {place}: {name}: {message}") from error
 

@@ -99,13 +99,13 @@ def check_master(master: str) -> None:
     >>> check_master("local[2]")
     >>> check_master("lcal[2]")
     Traceback (most recent call last):
-    ids.errors.SetupError: no Spark master: 'lcal[2]'; use local[4], local[*], ...
+    ids.errors.SetupError: not a Spark master: 'lcal[2]'; use local[4], local[*], ...
     """
     scheme, _, rest = master.partition("://")
     misspelt = get_close_matches(scheme, _SCHEMES, n=1)
     foreign = rest and not misspelt
     if not foreign and not _KNOWN.fullmatch(master):
-        raise SetupError(f"no Spark master: {master!r}; {_FORMS}")
+        raise SetupError(f"not a Spark master: {master!r}; {_FORMS}")
 
 
 def is_local(master: str) -> bool:

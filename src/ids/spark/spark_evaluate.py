@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
@@ -41,9 +42,6 @@ from ids.plan import PlannedItem, SelectPlan
 from ids.spark.expression_sql import Typed, spell
 from ids.spark.frame import applied, mapped
 from ids.spark.spark_prepare import COUNT
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _FEW_PREDICATES = 8
 _ANY = -1  # the predicate of each row, if there is a row per predicate

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ids.kernels import START
@@ -19,9 +20,6 @@ from ids.spark.cell_columns import cells_of, packed_truths
 from ids.spark.expression_sql import Typed, compiled, spell, unfit_of
 from ids.spark.frame import Frame
 from ids.spark.kafka_topic import MALFORMED
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 TIME = "ids_t"
 FAULT = "ids_fault"  # why a row is a bad row, else NULL

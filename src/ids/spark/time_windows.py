@@ -22,9 +22,8 @@ user, which cannot be moved, because the watermark must pass an instant, not jus
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ids.errors import ScriptError
@@ -52,9 +51,6 @@ from ids.spark.spark_prepare import (
     slide_and_width,
     survey,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 REACH = (1e-9, 1e12)  # the default magnitudes of a stream's values
 

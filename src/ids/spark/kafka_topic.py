@@ -69,8 +69,7 @@ def packages_for(places: Iterable[object]) -> list[str]:
 def undeclared(place: str) -> SourceError:
     """The error for a topic whose columns are not declared."""
     return SourceError(
-        f"{place} has no schema; declare its columns with schema='a STRING, b DOUBLE' "
-        "(--schema on the command line)"
+        f"{place} has no schema; declare its columns with schema='a STRING, b DOUBLE'"
     )
 
 

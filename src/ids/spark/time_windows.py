@@ -45,6 +45,7 @@ from ids.spark.spark_prepare import (
     TIME,
     Faults,
     Ready,
+    Survey,
     measure,
     pane_of,
     ready,
@@ -81,12 +82,12 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
         on_faults(rows, known.faults)
         rows = rows.sound()
     rows = replace(rows, present=known.present)
-    layout = Layout.of(plan, _parts(plan, rows, known.reaches))
+    layout = Layout.of(plan, fit_parts(plan, rows, known))
     raw = _few_valued(frame, groupable_columns(plan.predicates, frame.columns))
     table = panes(plan, rows, cells_of(plan.predicates, frame.columns, raw), layout)
     final = -(-(known.last or 0) // slide)
     keys = list(rows.keys)
-    emits = _windows(width, table, keys, layout.sums, final)
+    emits = windows(width, table, keys, layout.sums, final)
     inner = nameless(plan)
     answers = evaluate(with_moments(inner), layout, emits, [*keys, INSTANT, COUNT])
     if plan.sampled:
@@ -100,10 +101,10 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
     return named_output(plan, answers, rows.keys, instant)
 
 
-def _parts(plan: SelectPlan, rows: Ready, reaches: list[tuple[float, float] | None]) -> list[Parts]:
+def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
     """Choose parts that represent every bit of every value."""
     found: list[Parts] = []
-    for degree, typed, reach in zip(plan.degrees, rows.measures, reaches, strict=True):
+    for degree, typed, reach in zip(plan.degrees, rows.measures, known.reaches, strict=True):
         if typed is None or reach is None:
             found.append(Parts(0, 0, 0))
             continue
@@ -217,7 +218,7 @@ def _aggregates(sums: dict[str, str]) -> list[Column]:
     return [F.expr(f"coalesce({text}, 0L)").alias(name) for name, text in sums.items()]
 
 
-def _windows(
+def windows(
     width: int, table: DataFrame, keys: list[str], sums: list[str], final: int
 ) -> DataFrame:
     """Sum panes to windows: one row per instant, up to ``final``, whose window is not empty.

@@ -140,7 +140,7 @@ def _described(type_: T.DataType) -> str:
         return article(type_.simpleString())
 
 
-def beside(columns: Collection[str], sql: str, name: str) -> Column:
+def added_column(columns: Collection[str], sql: str, name: str) -> Column:
     """Write a column that IDS adds to a table with ``columns``.
 
     Its metadata identifies it. It is also called ``name`` unless the table has such a column.
@@ -149,7 +149,7 @@ def beside(columns: Collection[str], sql: str, name: str) -> Column:
 
 
 def mark_of(field: T.StructField) -> str | None:
-    """Return the ``name`` given to ``beside``, or None for one of the table's own columns."""
+    """Return the ``name`` given to ``added_column``, or None for one of the table's own columns."""
     mark: str | None = field.metadata.get(_MARK)
     return mark
 

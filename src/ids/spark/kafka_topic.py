@@ -125,7 +125,7 @@ def decoded(received: DataFrame, columns: StructType) -> DataFrame:
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
-    from ids.spark.frame import ORIGIN, beside
+    from ids.spark.frame import ORIGIN, added_column
 
     names = columns.fieldNames()
     corrupt = unused(MALFORMED, names)
@@ -143,8 +143,8 @@ def decoded(received: DataFrame, columns: StructType) -> DataFrame:
         for field in columns.fields
     ]
     # a message without a value deletes a key in Kafka: it is not a row
-    malformed = beside(names, f"IF(empty, '', row.{corrupt})", MALFORMED)
-    return parsed.select(*values, beside(names, ORIGIN, ORIGIN), malformed)
+    malformed = added_column(names, f"IF(empty, '', row.{corrupt})", MALFORMED)
+    return parsed.select(*values, added_column(names, ORIGIN, ORIGIN), malformed)
 
 
 def messages(data: DataFrame, keys: Sequence[str] = ()) -> DataFrame:

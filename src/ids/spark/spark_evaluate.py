@@ -327,8 +327,8 @@ def output_fields(plan: SelectPlan) -> list[StructField]:
     for item in plan.items:
         fields += [StructField(name, DoubleType()) for name in item_names(item)]
         if item.approximate is not None:
-            told = ("error", "standard_error") if item.tells_spread else ("error",)
-            fields += [StructField(f"{item.name}_{each}", DoubleType()) for each in told]
+            names = ("error", "standard_error") if item.tells_spread else ("error",)
+            fields += [StructField(f"{item.name}_{each}", DoubleType()) for each in names]
             fields.append(StructField(f"{item.name}_mechanism", StringType()))
     return fields
 

@@ -29,7 +29,7 @@ from ids.spark.count_windows import count_windows
 from ids.spark.expression_sql import UNFIT, Typed, quoted
 from ids.spark.failures import translated
 from ids.spark.file_system import check_shared, path_at
-from ids.spark.frame import Frame, beside, numbered
+from ids.spark.frame import Frame, added_column, numbered
 from ids.spark.kafka_topic import is_kafka
 from ids.spark.preflight import check_batch, locate, schema_at, source_schema
 from ids.spark.session import has_session, session_of
@@ -241,7 +241,7 @@ def _in_memory(session: SparkSession, source: Source, columns: Iterable[str]) ->
     data = session.createDataFrame(table.rename_columns(places))
     held = [F.col(place).alias(name) for place, name in zip(places, own, strict=False)]
     marks = zip(places[len(own) :], table.column_names[len(own) :], strict=True)
-    return data.select(*held, *(beside(own, place, mark) for place, mark in marks))
+    return data.select(*held, *(added_column(own, place, mark) for place, mark in marks))
 
 
 def _misread_in(data: DataFrame, columns: Mapping[str, str], name: str) -> Misread | None:

@@ -59,7 +59,7 @@ from ids.spark.expression_sql import (
 )
 from ids.spark.failures import translated
 from ids.spark.file_system import check_seen, literal, path_at, uri_of
-from ids.spark.frame import LATER, ORIGIN, applied, beside, by_number, mark_of, name_origin
+from ids.spark.frame import LATER, ORIGIN, added_column, applied, by_number, mark_of, name_origin
 from ids.spark.kafka_topic import is_kafka, read_kafka
 from ids.spark.preflight import Location, locate, may_be_table
 from ids.spark.session import NANOSECONDS
@@ -181,7 +181,7 @@ def _nothing(session: SparkSession, path: FilePath, columns: Mapping[str, str]) 
     types = {n: "TIMESTAMP" if t in EPOCHS else t for n, t in plain_types(columns).items()}
     reader = session.readStream.schema(_ddl(types)).option("pathGlobFilter", "*.parquet")
     data = reader.parquet(literal(uri_of(path)))
-    return data.select("*", beside(columns, name_origin(encoded=True, row=LATER), ORIGIN))
+    return data.select("*", added_column(columns, name_origin(encoded=True, row=LATER), ORIGIN))
 
 
 def _ddl(types: Mapping[str, str]) -> str:
@@ -228,7 +228,7 @@ def _read_text(
             F.expr(_value(n, type_, nulls) if held[n] == "STRING" else quoted(n)).alias(n)
             for n, type_ in sampled.types.items()
         ]
-        frames.append(raw.select(*values, beside(sampled.types, origin, ORIGIN)))
+        frames.append(raw.select(*values, added_column(sampled.types, origin, ORIGIN)))
     return reduce(DataFrame.unionByName, frames)
 
 
@@ -281,7 +281,7 @@ def _read_parquet(
         groups.setdefault(repr(layout), []).append(file)
     odd = stream or location.has_odd_names()
     row = "_metadata.row_index" if stream else None
-    origin = beside(columns, name_origin(encoded=odd, row=row), ORIGIN)
+    origin = added_column(columns, name_origin(encoded=odd, row=row), ORIGIN)
     frames = []
     for members in groups.values():
         layout = stored[members[0]]
@@ -398,7 +398,7 @@ def retyped(data: DataFrame, columns: Mapping[str, str], place: str) -> DataFram
             number = own[name]
             placed, value, reason = _converted(placed, number, name, known[name], type_)
             chosen[number] = F.expr(value).alias(name)
-            chosen.append(beside(own, reason, UNFIT + name))
+            chosen.append(added_column(own, reason, UNFIT + name))
     return placed.select(*chosen)
 
 

@@ -82,7 +82,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "undeclared topic": (
         ["run", "query.sql", "--table", "t=kafka://h:9092/t"],
         1,
-        "kafka://h:9092/t has no schema of its own",
+        "kafka://h:9092/t has no schema; declare its columns",
     ),
     "kind of a column": (
         ["run", "text.sql", "--table", "t=t.csv"],
@@ -144,12 +144,12 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "master": (
         ["run", "query.sql", "--table", "t=t.csv", "--master", "lcal[2]"],
         2,
-        "--master: no Spark master: 'lcal[2]'; use local[4], local[*], spark://host:7077",
+        "--master: not a Spark master: 'lcal[2]'; use local[4], local[*], spark://host:7077",
     ),
     "master's port": (
         ["run", "query.sql", "--table", "t=t.csv", "--master", "spark://host"],
         2,
-        "no Spark master: 'spark://host'",
+        "not a Spark master: 'spark://host'",
     ),
     "lateness": (
         ["run", "query.sql", *STREAM, "ck", "--lateness", "soon"],
@@ -164,7 +164,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "max ahead": (
         ["run", "query.sql", *STREAM, "ck", "--max-ahead", "0 seconds"],
         2,
-        "--max-ahead: a row is ahead of the others",
+        "--max-ahead: max_ahead must be longer than 0",
     ),
     "no checkpoint": (
         ["run", "query.sql", "--table", "t=in/", "--stream"],
@@ -199,21 +199,21 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "two SELECTs of a stream": (
         ["run", "two.sql", *STREAM, "ck"],
         1,
-        "a stream runs one SELECT, this script has 2 at line 4, column 1",
+        "a stream runs one SELECT, and this script has 2 at line 4, column 1",
     ),
     "retained rows": (
         ["run", "rows.sql", *STREAM, "ck", "--retain"],
         1,
-        "rows are retained by the panes of a time window, ROWS has none",
+        "only a time window can retain rows, and this window is ROWS",
     ),
     "asked of no checkpoint": (["ask", "none", "SUM(x)", "x > 1"], 1, "none is no checkpoint"),
     "status of no checkpoint": (["status", "in"], 1, "in is no checkpoint; name the directory"),
     "asked on no master": (
         ["ask", "none", "SUM(x)", "x > 1", "--master", "lcal"],
         2,
-        "no Spark master: 'lcal'",
+        "not a Spark master: 'lcal'",
     ),
-    "demo on no master": (["demo", "--master", "lcal"], 2, "no Spark master: 'lcal'"),
+    "demo on no master": (["demo", "--master", "lcal"], 2, "not a Spark master: 'lcal'"),
     "demo into a file": (["demo", "--output", "t.csv"], 1, "t.csv is a file"),
     "former name of --output": (["demo", "--out=t.csv"], 1, "t.csv is a file"),
     "former name of --sample": (

@@ -226,7 +226,7 @@ def test_a_mistake_is_told_before_spark_is_started(call: Call, tmp_path: Path) -
     code, _, err = call("prepare", "sinthetic", "--out", tmp_path / "w")
     assert (code, err) == (1, "error: unknown workload 'sinthetic'; did you mean 'synthetic'?\n")
     code, _, err = call("prepare", "stress", "--out", tmp_path / "w", "--master", "lcal")
-    assert code == 2 and "no Spark master: 'lcal'" in err
+    assert code == 2 and "not a Spark master: 'lcal'" in err
     code, out, _ = call()
     assert code == 0 and "Usage: python -m evaluation workload" in out
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from ids.spark.java import ensure_java
+from ids.spark.session import ensure_java
 
 __all__ = ["JAVA_OPTIONS", "LIGHT", "Cluster", "free_port", "running"]
 

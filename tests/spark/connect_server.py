@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 
-from ids.spark.java import ensure_java
+from ids.spark.session import ensure_java
 from tests.spark.cluster import LIGHT, free_port
 from tests.spark.server import serving_at
 

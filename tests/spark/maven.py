@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
-from ids.spark.java import ensure_java
+from ids.spark.session import ensure_java
 
 __all__ = ["SPARK_JARS", "NoNetwork", "NotFound", "fetched", "java"]
 

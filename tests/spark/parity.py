@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from ids.query import to_table
 from ids.source import open_table
 from ids.spark import read
+from ids.spark.expression_sql import UNFIT
 from ids.spark.frame import ORIGIN
+from ids.spark.preflight import schema_at
 from ids.spark.spark_run import opened
-from ids.spark.table_location import schema_at
-from ids.spark.typed_column import UNFIT
 
 __all__ = ["in_process", "on_spark", "plain"]
 

@@ -185,5 +185,5 @@ def test_a_stream_may_have_no_cap(spark: SparkSession, tmp_path: Path) -> None:
     running = run(spark, PAPER, tmp_path / "in", max_ahead=None)
     watermark = running.progress().watermark
     assert watermark is not None and watermark.year == 2098
-    with pytest.raises(ScriptError, match="give a longer span"):
+    with pytest.raises(ScriptError, match="use a longer duration"):
         start(PAPER, checkpoint=tmp_path / "no", max_ahead="0 seconds", events=tmp_path / "in")

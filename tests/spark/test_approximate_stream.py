@@ -185,8 +185,8 @@ def test_a_streaming_frame_and_wide_samples_are_refused(
     with pytest.raises(ScriptError) as error:
         ids.spark.sql(script(ranged()), events=stream)
     assert str(error.value) == (
-        "APPROXIMATE over a streaming DataFrame has no streaming DataFrame as its result at line "
-        "3, column 66; run it with ids.spark.start, or leave the clause out"
+        "ids.spark.sql cannot run APPROXIMATE over a streaming DataFrame at line "
+        "3, column 66; use ids.spark.start, or leave the clause out"
     )
     text = script(ranged(), f"SHAPLEY_ATTRIBUTE(SUM(size), size > 1 {sample(90_000)})")
     with pytest.raises(ScriptError, match=r"90,000 rows over a time window does not run on Spark"):

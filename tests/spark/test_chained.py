@@ -91,7 +91,7 @@ def test_what_a_stream_cannot_do_is_said_before_it_starts(
     table = ordered_files(events(seed=1, rows=40), tmp_path / "in", 1, timedelta(0))
     schema = spark.createDataFrame(table).schema
     source = spark.readStream.schema(schema).parquet(str(tmp_path / "in"))
-    with pytest.raises(ScriptError, match="EMIT FINAL has no end"):
+    with pytest.raises(ScriptError, match="EMIT FINAL answers at the end of the input"):
         ids.spark.sql(narrow("AVG(latency)", "sliding", "FINAL"), events=source)
     window = "WINDOW w AS (ORDER BY event_time ROWS 5 PRECEDING)"
     rows = f"SELECT AVG(latency) FROM events {window} EMIT CHANGES"

@@ -104,6 +104,6 @@ def test_a_master_that_is_not_there_is_named_in_one_line(data: Path, tmp_path: P
     done = run(script(tmp_path, "time"), "--table", f"events={data}", "--master", master)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"error: nobody answers at {master}: Connection refused; "
+        f"error: cannot connect to Spark master {master}: Connection refused; "
         "check the address, and that it runs\n"
     )

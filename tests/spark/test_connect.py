@@ -80,5 +80,7 @@ def test_what_goes_wrong_over_connect_is_one_line_and_nothing_beside_it(
 
 def test_a_server_that_is_not_there_is_named_in_one_line() -> None:
     url = f"sc://127.0.0.1:{free_port()}"
-    with pytest.raises(SetupError, match=f"^nobody answers at {url}: Connection refused; check"):
+    with pytest.raises(
+        SetupError, match=f"^cannot connect to Spark master {url}: Connection refused; check"
+    ):
         local_session(url)

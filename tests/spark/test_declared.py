@@ -19,8 +19,8 @@ from ids.errors import IdsError
 from ids.query import to_table
 from ids.source import EPOCHS, open_table
 from ids.source.declared_schema import Retyped
+from ids.spark.expression_sql import UNFIT
 from ids.spark.table_reader import retyped
-from ids.spark.typed_column import UNFIT
 from tests.source.test_declared import COUNTED, MESSY, RANGED, TIMES
 from tests.spark.tables import same
 

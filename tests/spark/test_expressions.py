@@ -20,7 +20,7 @@ from ids.predicates import bind, truth
 from ids.query import to_table
 from ids.spark import translated
 from ids.spark.cell_columns import cells_of
-from ids.spark.condition_sql import compiled
+from ids.spark.expression_sql import compiled
 from ids.spark.frame import Frame
 from tests.language.timestamps import OURS, REFUSED, TIMESTAMPS
 from tests.predicates.strategies import COLUMNS, KINDS, conditions, guarded

@@ -122,7 +122,7 @@ def test_a_file_of_another_schema_is_named(spark: SparkSession, tmp_path: Path) 
     table = spark.read.schema("a BIGINT").parquet(str(tmp_path / "in"))
     error = failure(table.collect)
     assert str(error).startswith(
-        f"{other} does not fit the files before it: column 'a' is stored as"
+        f"{other} does not match the files before it: column 'a' is stored as"
     )
 
 
@@ -131,7 +131,7 @@ def test_a_csv_header_that_changed_is_named(spark: SparkSession, tmp_path: Path)
     reader = spark.read.schema("a STRING, b STRING").options(header=True, enforceSchema=False)
     error = failure(reader.csv(str(tmp_path / "t.csv")).collect)
     assert (
-        str(error) == f"the header of {tmp_path}/t.csv is not that of the files before it; mend it"
+        str(error) == f"the header of {tmp_path}/t.csv differs from the files before it; correct it"
     )
 
 
@@ -152,13 +152,17 @@ class Told(PySparkException):
             SetupError,
             "Spark ran out of memory (Java heap space); raise spark.driver.memory",
         ),
-        ("stage failure: ExecutorLostFailure (executor 1 exited)", SetupError, "Spark lost the"),
+        (
+            "stage failure: ExecutorLostFailure (executor 1 exited)",
+            SetupError,
+            "Spark lost its executors",
+        ),
         (
             "org.apache.kafka.common.KafkaException: Failed to create new KafkaAdminClient\n"
             "Caused by: org.apache.kafka.common.config.ConfigException: No resolvable "
             "bootstrap urls given in bootstrap.servers",
             SourceError,
-            "no Kafka broker answers",
+            "cannot connect to a Kafka broker",
         ),
         (
             "x\nCaused by: org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This "
@@ -169,7 +173,7 @@ class Told(PySparkException):
         (
             "SparkException: All masters are unresponsive! Giving up.",
             SetupError,
-            "Spark cannot be reached",
+            "cannot connect to Spark",
         ),
         (
             "An error occurred while calling o1.collect.\n: org.apache.spark.SparkException: "
@@ -183,7 +187,7 @@ class Told(PySparkException):
             IdsError,
             "Spark failed: no column `x`",
         ),
-        ("", IdsError, "Spark failed: it does not say why"),
+        ("", IdsError, "Spark failed: no reason given"),
     ],
 )
 def test_failures_in_sparks_own_words(told: str, kind: type[IdsError], said: str) -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ids.errors import SetupError
-from ids.spark.java import ensure_java, version_of
+from ids.spark.session import ensure_java, version_of
 
 SESSION = """
 from ids.spark.session import local_session

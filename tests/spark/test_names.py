@@ -23,11 +23,11 @@ from ids.model import Kind
 from ids.sink import write
 from ids.source import declared
 from ids.spark import StreamQuestion, start
+from ids.spark.expression_sql import Typed
 from ids.spark.frame import Frame
 from ids.spark.kafka_topic import decoded, struct_of
 from ids.spark.stream_question import KeptRows
 from ids.spark.stream_retained import ask
-from ids.spark.typed_column import Typed
 from tests.spark.streams import UTC, arrive
 from tests.spark.tables import same
 from tests.spark.test_chained import drained
@@ -216,7 +216,7 @@ def test_names_that_differ_only_in_case_are_told_apart(
     with pytest.raises(ScriptError, match="'ab' is ambiguous in t at line 1"):
         ids.spark.sql(text, spark=session, t=both)
     write(pa.table(both), tmp_path / "t.parquet")
-    with pytest.raises(SourceError, match="several columns are called 'ab' but for the case of"):
+    with pytest.raises(SourceError, match="column 'ab' occurs several times with different"):
         ids.spark.sql(text.replace("ab", "aB"), spark=session, t=tmp_path / "t.parquet")
 
 

@@ -23,7 +23,7 @@ from tests.spark.test_cluster import EXECUTORS, run
 
 pytestmark = pytest.mark.slow
 
-UNSHARED = "the workers do not see {} as the driver does; name a place on storage that they share"
+UNSHARED = "the workers do not see the same {} as the driver; use storage that they share"
 
 
 def _unshares() -> bool:

@@ -175,7 +175,7 @@ def test_a_place_of_this_machine_may_be_a_uri(spark: SparkSession, tmp_path: Pat
 
 
 def test_a_file_system_that_nobody_knows_is_named(spark: SparkSession) -> None:
-    with pytest.raises(IdsError, match=r"the session has no file system for s3x://b/in; start it"):
+    with pytest.raises(IdsError, match=r"the session has no file system for s3x://b/in; set spark"):
         ids.spark.sql(SELECT, spark=spark, t="s3x://b/in")
 
 
@@ -360,8 +360,8 @@ def test_rows_that_do_not_arrive_are_an_error_and_no_shorter_file(
                 part.unlink()
 
         monkeypatch.setattr(DataFrameWriter, name, losing)
-    told = "nothing" if lost == "all" else r"\d+ of \d+ (rows|bytes)"
-    with pytest.raises(SinkError, match=f"^{told} came to .*; name a place on storage that"):
+    told = "nothing" if lost == "all" else r"only \d+ of \d+ (rows|bytes)"
+    with pytest.raises(SinkError, match=f"^{told} arrived in .*; use storage that the driver"):
         sinks.write(frame, f"{tmp_path}/{target}")
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
@@ -488,7 +488,7 @@ def test_a_path_that_the_workers_do_not_share_is_refused_before_any_work(
         return original(session, files, name)
 
     monkeypatch.setattr(probe, "_shared", apart)
-    refused = "the workers do not see .*here/x.* as the driver does; name a place on storage"
+    refused = "the workers do not see the same .*here/x.* as the driver; use storage"
     given: dict[str, Any] = {"spark": spark, "events": data}
     ways: dict[str, Callable[[], object]] = {
         "output": lambda: sinks.write(spark.range(3), f"{here}/x/"),

@@ -24,7 +24,7 @@ from ids.model import Kind
 from ids.plan import Schema as PlanSchema
 from ids.plan import SelectPlan, planned
 from ids.spark import stream_count as row_store
-from ids.spark.panes import Layout
+from ids.spark.spark_evaluate import Layout
 from ids.spark.stream_panes import relaid
 from ids.spark.stream_revision import Begins, Revision, Script
 from tests.spark.streams import arrive, events, run

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from ids.errors import IdsError, SourceError
 from ids.source import inferred as sampling
 from ids.spark import read, translated
+from ids.spark.expression_sql import typed
 from ids.spark.frame import ORIGIN, with_origin
 from ids.spark.session import session_of
-from ids.spark.typed_column import typed
 from tests.spark.parity import in_process, on_spark
 
 # Spark takes half a second for a table, so an example holds many columns.
@@ -239,7 +239,9 @@ def test_no_time_zone_of_a_session_moves_an_instant(
             assert on_spark(spark, tmp_path / name) == in_process(tmp_path / name)
         held = spark.read.parquet(str(tmp_path / "t.parquet"))
         fields = held.schema.fields
-        frame = held.selectExpr(*(f"{typed(f.name, f.dataType)} AS {f.name}" for f in fields))
+        frame = held.selectExpr(
+            *(f"{typed(f.name, f.dataType.simpleString())} AS {f.name}" for f in fields)
+        )
         assert frame.dtypes == [("t", "timestamp"), ("d", "timestamp")]
         assert frame.selectExpr("unix_micros(d)").first() == (1710028800 * 10**6,)
     finally:
@@ -258,8 +260,8 @@ def test_of_a_large_file_the_beginning_decides_and_what_does_not_fit_is_named(
     with pytest.raises(IdsError) as refusal, translated():
         frame.toArrow()
     assert str(refusal.value) == (
-        "column 'x' of events.csv holds 1.5, which is not a whole number; "
-        "mend it, or declare the column STRING"
+        "column 'x' of events.csv contains 1.5, which is not a whole number; "
+        "correct it, or declare the column STRING"
     )
     declared = on_spark(spark, path, schema="x DOUBLE")
     assert declared == in_process(path)
@@ -357,5 +359,5 @@ def test_the_session_is_that_of_the_tables(spark: SparkSession) -> None:
     assert session_of([other.range(1)]) is other
     assert session_of([], spark) is spark
     assert session_of(["a.csv"]) is SparkSession.getActiveSession()
-    with pytest.raises(SourceError, match="different Spark sessions; make them in one"):
+    with pytest.raises(SourceError, match="different Spark sessions; create them in one"):
         session_of([spark.range(1), other.range(1)])

@@ -19,7 +19,8 @@ from ids.exact import Parts, split
 from ids.language import parse
 from ids.model import MAX_ROWS, Kind
 from ids.plan import Registry, SelectPlan, plan_select
-from ids.spark.panes import COUNT, Layout
+from ids.spark.spark_evaluate import Layout
+from ids.spark.spark_prepare import COUNT
 from ids.spark.stream_panes import AT, PaneWindows, Span, both_ranges, relaid, widened
 
 KEYS = ("ids_k0", "ids_k1")

@@ -250,8 +250,11 @@ def test_bad_rows_end_the_stream_or_are_kept_once(spark: SparkSession, tmp_path:
     ("script", "fact"),
     [
         (PAPER.replace("CHANGES", "FINAL"), "EMIT FINAL"),
-        (PAPER + PAPER.split(";", 1)[1], "one SELECT, this script has 2"),
-        ("REGISTER PREDICATE eu AS (region = 'EU') ON events;", "one SELECT, this script has none"),
+        (PAPER + PAPER.split(";", 1)[1], "one SELECT, and this script has 2"),
+        (
+            "REGISTER PREDICATE eu AS (region = 'EU') ON events;",
+            "one SELECT, and this script has none",
+        ),
         (PAPER + "SHOW PREDICATES;", "SHOW"),
         (PAPER.replace("latency", "latensy"), "did you mean 'latency'"),
         (PAPER.replace("AVG", "M4"), "M4"),

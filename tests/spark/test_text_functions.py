@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ids.model import Call, Column, ColumnData, Comparison, Expression, Kind, Like, Literal, Table
 from ids.predicates import objects, truth
 from ids.predicates.three_valued import vector
-from ids.spark.condition_sql import compiled
+from ids.spark.expression_sql import compiled
 from ids.spark.frame import Frame
 
 TEXT = Column("s")

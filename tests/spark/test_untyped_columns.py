@@ -18,9 +18,9 @@ from ids.plan import Schema, planned
 from ids.predicates import truth
 from ids.source import open_table
 from ids.spark import run_script
-from ids.spark.condition_sql import compiled
+from ids.spark.expression_sql import compiled
+from ids.spark.preflight import schema_at, source_schema
 from ids.spark.spark_run import opened
-from ids.spark.table_location import schema_at, source_schema
 from tests.spark.parity import plain
 
 CONDITIONS = """

@@ -117,24 +117,24 @@ def test_a_watermark_that_does_not_fit_is_refused_in_one_line(
 ) -> None:
     table = around_1970()
     rows = stream(spark, table, tmp_path / "in").selectExpr("*", "at + INTERVAL 1 DAY AS seen")
-    remedy = "; put withWatermark on the column of ORDER BY, or leave it out and give a lateness"
+    remedy = "; put withWatermark on the column of ORDER BY, or leave it out and set lateness"
     dropped = rows.withWatermark("seen", "1 minute").drop("seen")
     for given, asked, line in (
         (
             rows.withWatermark("at", "1 minute"),
             {"lateness": "1 minute"},
-            "table 't' has a watermark of its own, and lateness is given as well; leave out either",
+            "table 't' already has a watermark, and lateness is set as well; remove one of them",
         ),
         (
             rows.withWatermark("seen", "1 minute"),
             {},
-            f"the watermark of 't' is on 'seen', its window is ordered by 'at'{remedy}",
+            f"the watermark of 't' is on 'seen', but its window is ordered by 'at'{remedy}",
         ),
         (
             dropped,
             {},
-            "the watermark of 't' is on a column that was dropped or changed since, its window is "
-            f"ordered by 'at'{remedy}",
+            "the watermark of 't' is on a column that was dropped or changed since, but its window "
+            f"is ordered by 'at'{remedy}",
         ),
     ):
         with pytest.raises(ScriptError) as caught:
@@ -144,5 +144,5 @@ def test_a_watermark_that_does_not_fit_is_refused_in_one_line(
             start(script("time"), t=given, checkpoint=tmp_path / "ck", **asked)  # type: ignore[arg-type]
         assert str(caught.value) == line
     early = ids.spark.sql(script("time"), t=rows.withWatermark("at", "1 minute"))
-    with pytest.raises(DataError, match="an event time 'at' of t lies before 1970"), translated():
+    with pytest.raises(DataError, match="an event time 'at' of t is before 1970"), translated():
         drained(spark, early, tmp_path / "early")

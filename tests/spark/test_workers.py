@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.errors import SetupError
-from ids.spark import arrow_map as mapping
+from ids.spark import frame as mapping
 from ids.spark.failures import translate
-from ids.spark.java import ensure_java
+from ids.spark.session import ensure_java
 from tests.spark.cluster import JAVA_OPTIONS, LIGHT
 
 OUR_OWN = """
@@ -90,7 +90,9 @@ def test_another_version_of_ids_in_the_workers_is_refused_by_both_names(
     assert {spark.sparkContext.applicationId} == mapping._CHECKED
     mapping._CHECKED.clear()
     monkeypatch.setattr(mapping, "_installed", lambda: "0.0.1")
-    with pytest.raises(SetupError, match=f"workers has IDS {version('pyspark')}, this one 0.0.1; "):
+    with pytest.raises(
+        SetupError, match=f"workers has IDS {version('pyspark')}, this one has 0.0.1; "
+    ):
         mapping.check_workers(spark)
 
 
@@ -102,9 +104,9 @@ def test_another_version_of_ids_in_the_workers_is_refused_by_both_names(
         (
             "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.10 than that in "
             "driver: 3.12, PySpark cannot run with different minor versions.",
-            "is 3.10, this one 3.12",
+            "is 3.10, this one is 3.12",
         ),
-        ('java.io.IOException: Cannot run program "python3": error=2', "(python3) is not there"),
+        ('java.io.IOException: Cannot run program "python3": error=2', "(python3) does not exist"),
     ],
 )
 def test_a_python_that_cannot_run_our_functions_is_named_in_one_line(said: str, fact: str) -> None:

@@ -1,10 +1,10 @@
-"""The data pipeline on Apache Spark: the same scripts, the same answers, batch and stream.
+"""The data pipeline on Apache Spark: the same scripts and the same answers, batch and streaming.
 
-Where a module of ``ids.query`` does the same in process, the one here has its name: ``spark_run``,
-``spark_prepare``, ``spark_evaluate``, ``spark_approximate`` and ``spark_bad_rows`` are ``run``,
-``prepare``, ``evaluate``, ``approximate`` and ``bad_rows`` over DataFrames; ``spark_write`` is
-``ids.sink``, and ``table_reader`` is ``ids.source``. Windows are made by ``time_windows`` and
-``count_windows`` in a batch, by ``stream_time`` and ``stream_count`` in a stream.
+``spark_run``, ``spark_prepare``, ``spark_evaluate``, ``spark_approximate`` and ``spark_bad_rows``
+do over DataFrames what ``run``, ``prepare``, ``evaluate``, ``approximate`` and ``bad_rows`` of
+``ids.query`` do in process; ``spark_write`` corresponds to ``ids.sink``, and ``table_reader`` to
+``ids.source``. ``time_windows`` and ``count_windows`` compute the windows of a batch,
+``stream_time`` and ``stream_count`` those of a stream.
 """
 
 from __future__ import annotations
@@ -17,16 +17,14 @@ if TYPE_CHECKING:
     from ids.spark.failures import translated
     from ids.spark.file_system import check_shared, path_at
     from ids.spark.kafka_topic import is_kafka, packages_for
-    from ids.spark.preflight import ahead_cap, check_batch, check_stream, steps_of
-    from ids.spark.session import local_session, watching
-    from ids.spark.spark_master import check_master
+    from ids.spark.preflight import ahead_cap, check_batch, check_stream, may_be_table, steps_of
+    from ids.spark.session import check_master, local_session, watching
     from ids.spark.spark_run import Result, run_script, sql, sql_all
     from ids.spark.spark_write import arrow_schema, write, write_stream, writing
     from ids.spark.stream import MAX_AHEAD, Running, start
     from ids.spark.stream_question import StreamQuestion, check
     from ids.spark.stream_retained import Reply, ask, replied
     from ids.spark.stream_status import Status, StreamProgress, needs_session, status
-    from ids.spark.table_location import may_be_table
     from ids.spark.table_reader import read
 
 __all__ = [
@@ -66,4 +64,5 @@ __all__ = [
     "writing",
 ]
 
+# import ids must not import pyspark
 __getattr__, __dir__ = lazy(__name__, extra="spark")

@@ -1,12 +1,12 @@
-"""Rows to cells in the JVM: one number a row that decides the truth of every predicate.
+"""Rows to cells in the JVM: one number per row that determines the truth of every predicate.
 
-As in process (``ids.predicates.atoms``) the predicates are split into units by the column they
-read, and a column's units sort its values into classes. A row's cell is the mixed-radix number of
-its classes; what the predicates are in a cell is worked out on the cell, once a group, not a row.
-A column that many constants are compared with is cheaper to group by as it is than to classify
-row by row: then its units, too, are worked out on the group.
+As in process (``ids.predicates.atoms``), the predicates are split into units by the column they
+use, and a column's units divide its values into classes. A row's cell is the mixed-radix number of
+its classes. The predicates are evaluated per cell, that is once per group instead of per row. A
+column that is compared with many constants is cheaper to group by than to classify row by row;
+then its units are evaluated per group as well.
 
-Which predicates hold on a row is packed into BIGINTs of bits for the way to the workers.
+For the workers, the truths of a row's predicates are packed into BIGINTs, one bit each.
 """
 
 from __future__ import annotations
@@ -46,8 +46,15 @@ from ids.predicates import (
     objects,
     split,
 )
-from ids.spark.condition_sql import compiled, constant, may_overflow, search
-from ids.spark.typed_column import Typed, quoted, spell
+from ids.spark.expression_sql import (
+    Typed,
+    compiled,
+    constant,
+    may_overflow,
+    quoted,
+    search,
+    spell,
+)
 
 TRUTH_BITS = 62
 
@@ -57,11 +64,11 @@ _LARGEST_CELL = 2**62  # a cell must stay a BIGINT
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """How rows are grouped so that every predicate is constant in a group.
+    """How to group rows so that every predicate is constant in a group.
 
-    subjects    (name, SQL) over the columns: values that several classes ask for
+    subjects    (name, SQL) over the columns: values that several classes use
     groups      (name, SQL) over columns and subjects: what to group by
-    predicates  SQL over the groups' names, one a predicate: TRUE, FALSE or NULL
+    predicates  SQL over the groups' names, one per predicate: TRUE, FALSE or NULL
     """
 
     subjects: list[tuple[str, str]]
@@ -69,7 +76,7 @@ class Cells:
     predicates: list[str]
 
     def prepared(self, data: DataFrame) -> DataFrame:
-        """Rows with the subjects beside their own columns."""
+        """Add the subjects to the rows."""
         if not self.subjects:
             return data
         return data.withColumns({name: F.expr(text) for name, text in self.subjects})
@@ -77,7 +84,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """A factor's class as SQL, and what each of its units is in each class."""
+    """A factor's class as SQL, and the truth of each of its units in each class."""
 
     text: str
     truths: npt.NDArray[np.int8]
@@ -85,7 +92,7 @@ class _Digit:
 
 
 def groupable_columns(predicates: Sequence[Expression], columns: Mapping[str, Typed]) -> list[str]:
-    """Text columns that are cheaper to group by than to classify, if they hold few values."""
+    """Find text columns that are cheaper to group by than to classify, if they have few values."""
     factors = [f for f in _split(predicates, columns).factors if isinstance(f, TextFactor)]
     constants = {factor.name: _constants(factor) for factor in factors}
     return [n for n, known in constants.items() if known is None or len(known) > _MANY_CONSTANTS]
@@ -94,7 +101,7 @@ def groupable_columns(predicates: Sequence[Expression], columns: Mapping[str, Ty
 def cells_of(
     predicates: Sequence[Expression], columns: Mapping[str, Typed], raw: Collection[str] = ()
 ) -> Cells:
-    """The cells of some bound predicates; columns in ``raw`` are grouped by as they are."""
+    """Return the cells of bound predicates; columns in ``raw`` are grouped by without classes."""
     parted = _split(predicates, columns)
     subjects: list[tuple[str, str]] = []
     digits: list[_Digit] = []
@@ -116,7 +123,7 @@ def cells_of(
 
 
 def _truth(condition: Expression, columns: Mapping[str, Typed]) -> str:
-    """A condition as BOOLEAN, which Spark does not take NULL for."""
+    """Write a condition as BOOLEAN: to Spark, a bare NULL is not one."""
     return f"cast({compiled(condition, columns).text} as boolean)"
 
 
@@ -126,7 +133,7 @@ def _split(predicates: Sequence[Expression], columns: Mapping[str, Typed]) -> Sp
 
 
 def _packed(digits: list[_Digit], groups: list[tuple[str, str]]) -> Iterator[tuple[str, _Digit]]:
-    """Digits as numbers of as few BIGINTs as hold them; yields how each reads back."""
+    """Pack digits into as few BIGINTs as possible; yield the SQL that extracts each digit."""
     numbers: list[list[tuple[int, _Digit]]] = []
     weight = _LARGEST_CELL
     for digit in digits:
@@ -144,7 +151,7 @@ def _packed(digits: list[_Digit], groups: list[tuple[str, str]]) -> Iterator[tup
 
 
 def _unit(digit: str, truths: npt.NDArray[np.int8]) -> str:
-    """A unit's truth, read off the class."""
+    """Write a unit's truth as a test of the class."""
     held, unknown = (np.flatnonzero(truths == wanted).tolist() for wanted in (1, -1))
     text = f"{digit} IN ({', '.join(f'{c}L' for c in held)})" if held else "false"
     if not unknown:
@@ -160,7 +167,7 @@ def _digits(
     subject: str,
     subjects: list[tuple[str, str]],
 ) -> Iterator[_Digit]:
-    """A factor's classes; what they are worked out of is added to ``subjects``."""
+    """Yield the classes of a factor; add the values they are computed from to ``subjects``."""
     match factor:
         case RangeFactor():
             typed = compiled(factor.subject, columns)
@@ -168,7 +175,7 @@ def _digits(
             yield _Digit(_ranged(factor, typed, subject), factor.truths, names)
         case ConditionFactor():
             subjects.append((subject, _truth(factor.subject, columns)))
-            # what the units are where the condition is FALSE, NULL, TRUE
+            # the truths of the units if the condition is FALSE, NULL, TRUE
             yield _Digit(_by_truth(subject, 2, 0, 1), factor.truths[factor.class_of], names)
         case BooleanFactor():
             no, yes = factor.classify(
@@ -188,12 +195,12 @@ def _digits(
 
 
 def _by_truth(condition: str, yes: int, no: int, unknown: int) -> str:
-    """The class of a row by what a condition is."""
+    """Write the class of a row by the truth of a condition."""
     return f"CASE WHEN {condition} THEN {yes}L WHEN NOT {condition} THEN {no}L ELSE {unknown}L END"
 
 
 def _ranged(factor: RangeFactor, typed: Typed, subject: str) -> str:
-    """The class of a number or an instant: a search among the cuts."""
+    """Write the class of a number or a timestamp: a binary search among the cuts."""
     whole = typed.whole or typed.kind is Kind.TIME
     kind = typed.kind or Kind.NUMBER
     cuts, class_of, null_class = factor.divide(kind, np.dtype(np.int64 if whole else np.float64))
@@ -203,7 +210,7 @@ def _ranged(factor: RangeFactor, typed: Typed, subject: str) -> str:
 
 
 def _constants(factor: TextFactor) -> list[str] | None:
-    """The constants a text is compared with; None if its units ask for more than equality."""
+    """List the constants a text is compared with; None if a unit needs more than equality."""
     found: dict[str, None] = {}
     stack = list(factor.units)
     while stack:
@@ -227,11 +234,11 @@ def _constants(factor: TextFactor) -> list[str] | None:
 
 
 def _by_constant(factor: TextFactor, column: str) -> str:
-    """The class of a text by the constants it may equal; all other texts are one class."""
+    """Write the class of a text by the constant it equals; all other texts are one class."""
     known = _constants(factor)
     assert known is not None
-    stranger = "".join(sorted(known)) + "?"  # longer than any of them
-    every = [*known, stranger]
+    unequal = "".join(sorted(known)) + "?"  # longer than any of them
+    every = [*known, unequal]
     codes = np.arange(len(every), dtype=np.int32)
     classes = factor.classify(factor.name, ColumnData(Kind.TEXT, codes, None, objects(every)))
     unknown = int(factor.classify(factor.name, null_of(Kind.TEXT))[0])
@@ -247,17 +254,17 @@ def _by_constant(factor: TextFactor, column: str) -> str:
 
 
 def truth_column(number: int) -> str:
-    """The column of predicates 62·number and on: a bit each, set where it holds."""
+    """Name the column with the bits of predicates 62·number and up, set if they hold."""
     return f"ids_w{number}"
 
 
 def truth_columns(predicates: int) -> list[str]:
-    """The columns of so many predicates."""
+    """Name the columns with the bits of ``predicates`` predicates."""
     return [truth_column(number) for number in range(-(-predicates // TRUTH_BITS))]
 
 
 def packed_truths(predicates: list[str]) -> list[str]:
-    """The truths of some predicates, given as SQL, as named SQL of their columns of bits."""
+    """Write the bit columns of some predicates, which are given as SQL."""
     found = []
     for number, name in enumerate(truth_columns(len(predicates))):
         own = predicates[number * TRUTH_BITS : (number + 1) * TRUTH_BITS]
@@ -269,7 +276,7 @@ def packed_truths(predicates: list[str]) -> list[str]:
 def atoms_of(
     rows: pa.Table, predicates: int
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
-    """Each row's atom, and which predicates hold on it: a combination of truths is an atom."""
+    """Return each row's atom, a combination of truths, and which predicates hold in each atom."""
     codes = np.zeros(rows.num_rows, np.int64)
     held = np.zeros((1, 0), np.bool_)
     for number, name in enumerate(truth_columns(predicates)):

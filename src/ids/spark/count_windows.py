@@ -2,17 +2,17 @@
 
     rows ─▶ survey ─▶ histogram of the order ─▶ parts with halos ─▶ one task each ─▶ emits
 
-No task sorts the whole input: the histogram says exactly how many rows of a key precede a part,
-and each task gets, besides its own rows, those its first windows reach back to. Keys with few rows
-share tasks. The first passes run at once, the tasks when the result is asked for: in Spark's Python
-workers, a whole task at a time as Arrow columns, under scales that are chosen once for all tasks.
+No task sorts the whole input: the histogram gives the exact number of a key's rows before a part,
+and each task gets its own rows and the earlier rows in its first windows. Keys with few rows share
+tasks. The survey and the histogram run at once, the tasks when the result is used: in Spark's
+Python workers, a whole task at a time as Arrow columns, with scales that are the same in all tasks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +35,8 @@ from ids.query import (
     output_columns,
     refuse_wide_windows,
 )
-from ids.spark.arrow_map import mapped, whole_partition
 from ids.spark.cell_columns import atoms_of, truth_columns
-from ids.spark.frame import ORIGIN, Frame
-from ids.spark.panes import COUNT
+from ids.spark.frame import ORIGIN, Frame, mapped, whole_partition
 from ids.spark.rank import (
     BUCKET,
     HEAVY,
@@ -53,11 +51,8 @@ from ids.spark.rank import (
     survey_order,
 )
 from ids.spark.spark_evaluate import named_output, nameless, output_fields
-from ids.spark.spark_prepare import CONTENT, Faults, Ready, content_of, measure, ready
+from ids.spark.spark_prepare import CONTENT, COUNT, Faults, Ready, content_of, measure, ready
 from ids.state import priorities
-
-if TYPE_CHECKING:
-    pass
 
 Reach = tuple[float, float]
 Rows = npt.NDArray[np.int64]
@@ -69,9 +64,10 @@ _LAST = "ids_last"
 def count_windows(
     plan: SelectPlan, frame: Frame, on_faults: Faults, target: int | None = None
 ) -> DataFrame:
-    """Every emit of a query with a count window.
+    """Return every emit of a query with a count window.
 
-    ``target`` is how many rows a task should have of its own; only speed depends on it.
+    Bad rows are passed to ``on_faults``. ``target`` is how many own rows a task should have; only
+    the speed depends on it.
     """
     rows = ready(plan, frame)
     known, buckets = survey_order(plan, rows)
@@ -93,7 +89,7 @@ def count_windows(
 
 
 def given_rows(plan: SelectPlan, rows: Ready) -> DataFrame:
-    """What tasks are made of: keys, order, origin, measures, and the truths of predicates."""
+    """Select what tasks need: keys, order, origin, measures, and the truths of predicates."""
     named = {
         order(n): f"cast({rows.columns[name].text} as {rows.columns[name].type})"
         for n, name in enumerate(plan.order_by)
@@ -114,10 +110,10 @@ def answered_tasks(
     *,
     near: bool = False,
 ) -> DataFrame:
-    """The emits of ``given_rows`` of ``rows``: one partition a task, key by key.
+    """Return the emits of ``given``, the ``given_rows`` of ``rows``: one partition per task.
 
-    Columns: the keys, the ORDER BY columns and, where there are keys, the origin of the newest
-    row; COUNT; the items.
+    The columns are the keys, the ORDER BY columns and (if there are keys) the origin of the newest
+    row, then COUNT and the items.
     """
     carried = [*rows.keys, *map(order, range(len(plan.order_by))), *([ORIGIN] if rows.keys else [])]
     measures = tuple(None if typed is None else measure(n) for n, typed in enumerate(rows.measures))
@@ -133,15 +129,15 @@ def answered_tasks(
 def tasked_rows(
     plan: SelectPlan, given: DataFrame, keys: Sequence[str], ranked: Ranked, *, near: bool = False
 ) -> DataFrame:
-    """Rows with their TASK, one partition a task, key by key in window order.
+    """Assign rows to their TASK: one partition per task, sorted by key and window order.
 
-    Rows that are ``near``, quickly read by a single task, need no shuffle if there is but one.
+    Pass ``near`` if one task can read the rows quickly: then a single task needs no shuffle.
     """
     placed = given.withColumns({HEAVY: F.expr(ranked.heavy), BUCKET: F.expr(ranked.bucket)})
     if ranked.first == ranked.last:
         placed = placed.withColumn(TASK, F.expr(ranked.first)).filter(F.col(TASK).isNotNull())
         tasked = placed.select(*given.columns, TASK)
-    else:  # a row of a halo goes to several
+    else:  # several tasks need a row of a halo
         placed = placed.withColumns({TASK: F.expr(ranked.first), _LAST: F.expr(ranked.last)})
         every = F.explode(F.expr(f"sequence({TASK}, {_LAST})")).alias(TASK)
         tasked = placed.select(*given.columns, every)
@@ -153,16 +149,17 @@ def tasked_rows(
 
 
 def emit_output(plan: SelectPlan, rows: Ready, emits: DataFrame) -> DataFrame:
-    """The emits as users see them."""
+    """Select the output columns of the emits."""
     time = rows.columns[plan.order_by[0]].kind in (Kind.TIME, None)
     emit_at = f"timestamp_micros(cast({order(0)} as bigint))" if time else order(0)
     return named_output(plan, emits, rows.keys, emit_at)
 
 
 class Fitted(NamedTuple):
-    """A scale, and an exponent that the last bit of any value is at or above.
+    """A measure's scale.
 
-    scale  None where values lie too far apart for one
+    scale   None if the values are too far apart for one scale
+    lowest  an exponent that is at most the one of the last bit of any value
     """
 
     scale: Scale | None
@@ -175,11 +172,11 @@ def fit_scales(
     reaches: Sequence[Reach | None],
     known: Sequence[int | None] | None = None,
 ) -> list[Fitted]:
-    """A scale for each measure.
+    """Choose a scale for each measure.
 
-    rows     sound rows with their measures
-    reaches  (largest, smallest but 0) magnitude of each measure; None: nothing but 0
-    known    of rows that came before these, what ``Fitted.lowest`` was
+    rows     valid rows with their measures
+    reaches  (largest, smallest nonzero) magnitude of each measure; None: all values are 0
+    known    ``Fitted.lowest`` of earlier rows
     """
     before = known or [None] * len(reaches)
     return [_fitted(plan, rows, n, reaches[n], before[n]) for n in range(len(reaches))]
@@ -194,7 +191,7 @@ def _fitted(
     largest, smallest = reach or (0.0, 0.0)
     exponent, lowest = bits_of(largest, smallest)
     if exponent - lowest > 2 * DIGIT_BITS:
-        # round numbers need fewer digits than they might
+        # round numbers may need fewer digits
         found = _lowest(rows, number)
         lowest = found if known is None else min(found, known)
     if not Scale.can_span(exponent, lowest, degree):
@@ -203,7 +200,7 @@ def _fitted(
 
 
 def _lowest(rows: DataFrame, number: int) -> int:
-    """The exponent of the last bit set in any value: one pass."""
+    """Return the exponent of the last bit set in any value, in one job."""
     values = rows.selectExpr(f"cast({measure(number)} as double) AS x")
     found = mapped(values, _lowest_bits, f"{_LOWEST} int").agg(F.min(_LOWEST)).first()
     assert found is not None
@@ -219,11 +216,11 @@ def _lowest_bits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 class Positions(NamedTuple):
-    """Where the rows of several keys are, key by key.
+    """The positions of the rows of k keys.
 
     starts  int64[k + 1]  where each key's rows begin
     base    int64[k]      rows of the key before these
-    halo    int64[k]      rows at the beginning that are only looked back at
+    halo    int64[k]      rows at the beginning that are not answered
     """
 
     starts: Rows
@@ -233,12 +230,12 @@ class Positions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Rows of a task, in window order, to its emits; called by Spark with Arrow batches.
+    """Computes the emits of a task from its rows in window order; Spark calls it with batches.
 
     keys      the key columns
-    carried   columns of the newest row that go along with an emit, keys among them
+    carried   columns of the newest row to copy to an emit, including the keys
     measures  the column of each measure; None for COUNT(*)
-    tasks     the bounds of each task; None for one of whole keys
+    tasks     the bounds of each task; None for a task of whole keys
     """
 
     plan: SelectPlan
@@ -254,7 +251,7 @@ class Replay:
         )
 
     def emitted(self, rows: pa.Table, at: Positions) -> pa.Table:
-        """The emits of some rows, key by key, each with what goes along of its newest row."""
+        """Return the emits of some rows, key by key, with the ``carried`` columns."""
         assert isinstance(self.plan.window, CountWindow)
         emits = _emits(self.plan.window, at)
         if self.plan.final:
@@ -266,7 +263,7 @@ class Replay:
         ]
         priority = np.zeros(0, np.int64)
         if self.plan.sampled:
-            # rows of equal contents are in one task, in the order of the stream
+            # rows with equal contents are in one task, in the order of the stream
             priority = priorities(np.array(rows.column(CONTENT)))
         segment = Segment(atoms, held, measures, self.scales, emits, priority)
         answers = output_columns(self.plan, emits, evaluate_segment(self.plan, segment))
@@ -280,9 +277,9 @@ class Replay:
 
 
 def positions_of(rows: pa.Table, keys: Sequence[str], tasks: Sequence[Bounds | None]) -> Positions:
-    """Where the rows of a task are: by its bounds, or as those of whole keys tell.
+    """Return the positions of a task's rows: from its bounds, or from the rows of whole keys.
 
-    A remembered row has a RANK, and comes before those that have none.
+    A row from the state has a RANK, and comes before the new rows.
     """
     starts = key_starts([rows.column(name) for name in keys], rows.num_rows)
     bounds = tasks[rows.column(TASK)[0].as_py()]
@@ -296,7 +293,7 @@ def positions_of(rows: pa.Table, keys: Sequence[str], tasks: Sequence[Bounds | N
 
 
 def key_starts(keys: Sequence[pa.ChunkedArray], rows: int) -> Rows:
-    """Where each key's rows begin, and the end of all; rows of a key are side by side."""
+    """Return where each key's rows begin, and the end; the rows of a key are adjacent."""
     fresh = np.zeros(max(rows - 1, 0), np.bool_)
     for column in keys:
         valid = column.is_valid().to_numpy()
@@ -312,21 +309,21 @@ def key_starts(keys: Sequence[pa.ChunkedArray], rows: int) -> Rows:
 
 
 def measure_of(column: pa.ChunkedArray) -> Measure:
-    """The values of a measure; NULL is no player."""
+    """Convert a column to a measure; rows with NULL are not players."""
     players = column.is_valid().to_numpy() if column.null_count else None
     values = np.ascontiguousarray(pc.fill_null(column, 0.0).to_numpy())
     return Measure(values, players, 0.0)
 
 
 def _emits(window: CountWindow, at: Positions) -> EmitPlan:
-    """When the window is answered; emits of a halo's rows are dropped once they are answered."""
+    """Plan the emits, including some of the halo, which ``_own`` drops after the evaluation."""
     starts, base, halo = at
     slide = window.slide
     mostly_halo = 2 * halo.sum() > starts[-1]
     if not mostly_halo and (slide == 1 or not base.any()):
         return CountEmits(window, starts)
     first = slide - base % slide  # rows of the key until its next emit
-    # the one emit before its own is what a delta looks back at
+    # SHAPLEY_DELTA needs one emit before the own ones
     skipped = np.maximum(-(-(halo - slide + 1 - first) // slide), 0)
     emitted = np.maximum((np.diff(starts) - first) // slide + 1 - skipped, 0)
     key = np.repeat(np.arange(len(emitted)), emitted)
@@ -342,7 +339,7 @@ def _emits(window: CountWindow, at: Positions) -> EmitPlan:
 
 
 def _own(table: pa.Table, emits: EmitPlan, at: Positions, *, final: bool) -> pa.Table:
-    """Without the emits of halos; of EMIT FINAL, each key's last."""
+    """Drop the emits of the halo; for EMIT FINAL, keep only the last emit of each key."""
     if final:
         return table.take(pa.array(np.flatnonzero(np.diff(emits.key, append=-1))))
     if not at.halo.any():

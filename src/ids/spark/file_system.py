@@ -1,8 +1,8 @@
-"""Files on any file system that Spark knows, seen from the driver.
+"""Files on any file system that Spark supports, accessed from the driver.
 
-A local directory is reached directly, so that it can be looked at before Java starts; any other
-(``s3a://``, ``hdfs://``, ``abfss://``, ``viewfs://``) through Hadoop, as Spark itself reaches it.
-Whether the driver and the workers of a cluster see the same local files is probed.
+A local directory is accessed directly, so that it can be read before Java starts; any other
+(``s3a://``, ``hdfs://``, ``abfss://``, ``viewfs://``) is accessed through Hadoop, as Spark does.
+On a cluster, a small job checks that the driver and the workers share local files.
 """
 
 from __future__ import annotations
@@ -24,38 +24,33 @@ from ids.model import is_remote, local_path
 from ids.sink import Entry, Files, LocalFiles, Readable, sweep
 from ids.source import FilePath, at_once
 from ids.spark.failures import translate, unshared
-from ids.spark.spark_master import context_of, local_context
+from ids.spark.session import context_of, local_context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# for Spark's writers: no ``_SUCCESS``, where something else tells that all files are there
+# keeps Spark's writers from writing ``_SUCCESS`` if something else marks the files as complete
 UNMARKED = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
 _ARROW = {name: name for name in ("s3", "hdfs", "gs", "abfs", "abfss")} | {"s3a": "s3"}
-_CHUNK = 1 << 23  # bytes that Java hands over in one piece
-_TASKS = 8  # where the session does not tell how many run at once
+_CHUNK = 1 << 23  # bytes per read from Java
+_TASKS = 8  # tasks to probe with if the session does not expose its parallelism
 
 
 def literal(uri: str) -> str:
-    """A URI as Spark's readers take it: they read paths as patterns."""
+    """Escape a URI for Spark's readers, which treat paths as glob patterns."""
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", uri)
 
 
-def named(uri: str) -> str:
-    """A URI as a person writes it: a local path without its scheme."""
-    return uri.removeprefix("file:")
-
-
 def files_at(place: str | Path, session: SparkSession | None = None) -> Files:
-    """The files of a directory, there or still to be made; a remote one needs a session."""
+    """Return the files of a directory, which may not exist yet; a remote one needs a session."""
     if not is_remote(place):
         return LocalFiles(local_path(place).absolute())
     return HadoopFiles(_classic(place, session), str(place).rstrip("/"))
 
 
 def readable_at(place: str | Path) -> Readable | None:
-    """The files of a directory, to be read without Spark; None where only Spark reaches it."""
+    """Return the files of a directory, read without Spark; None if only Spark can access it."""
     if not is_remote(place):
         return LocalFiles(local_path(place).absolute())
     uri = str(place).rstrip("/")
@@ -65,14 +60,14 @@ def readable_at(place: str | Path) -> Readable | None:
     try:
         system, root = fs.FileSystem.from_uri(f"{_ARROW[scheme.lower()]}:{rest}")
     except (OSError, ValueError, NotImplementedError):
-        # pyarrow was built without this file system, or lacks its library or its address: Spark,
-        # which the caller asks next, either reaches the place or says why not
+        # pyarrow was built without this file system, or lacks its library or its address; the
+        # caller then tries Spark, which reports why it fails
         return None
     return ArrowFiles(uri, system, root)
 
 
 class ArrowFiles:
-    """A directory on a file system that pyarrow knows, to be read."""
+    """A directory on a file system that pyarrow can read."""
 
     def __init__(self, uri: str, system: fs.FileSystem, root: str) -> None:
         self.uri, self._system, self._root = uri, system, root.rstrip("/")
@@ -89,33 +84,33 @@ class ArrowFiles:
 
 
 def path_at(place: str | Path, session: SparkSession | None = None) -> FilePath:
-    """A file or a directory to be read; a remote one needs a session."""
+    """Return a path of a file or directory to read; a remote one needs a session."""
     if not is_remote(place):
         return local_path(place)
     classic = _classic(place, session)
-    with _reaching(place):
+    with _access(place):
         path = _java_path(classic, str(place))
         return RemotePath(path.getFileSystem(_configuration(classic)), path, str(place).rstrip("/"))
 
 
 def uri_of(path: FilePath) -> str:
-    """A path as Spark is told of it, whatever its default file system is."""
+    """Return the URI of a path for Spark, whose default file system may not be the local one."""
     return f"file:{path.absolute()}" if isinstance(path, Path) else str(path)
 
 
 def _classic(place: object, session: SparkSession | None) -> SparkSession:
     if session is None:
-        raise SetupError(f"{place} is reached through Spark; start a session first")
+        raise SetupError(f"reading {place} needs Spark; start a session first")
     if type(session).__module__.startswith("pyspark.sql.connect"):
         raise SetupError(
-            f"{place} is not reached over Spark Connect; use a classic session, or pass the table "
+            f"cannot access {place} over Spark Connect; use a classic session, or pass the table "
             "as a DataFrame"
         )
     return session
 
 
 def _configuration(session: SparkSession) -> Any:
-    """Hadoop's settings as a query of the session has them."""
+    """Return the Hadoop settings that queries of the session use."""
     return session._jsparkSession.sessionState().newHadoopConf()
 
 
@@ -125,11 +120,11 @@ def _java_path(session: SparkSession, uri: str) -> Any:
 
 
 class HadoopFiles:
-    """A directory on one of Hadoop's file systems, through the driver's Java."""
+    """A directory on one of Hadoop's file systems, accessed through the driver's Java."""
 
     def __init__(self, session: SparkSession, uri: str) -> None:
         self.uri, self._session = uri, session
-        with _reaching(self.uri):
+        with _access(self.uri):
             self._system = self._path("").getFileSystem(_configuration(session))
 
     def open(self, name: str) -> BinaryIO:
@@ -140,34 +135,34 @@ class HadoopFiles:
             return stream.read()
 
     def write(self, name: str, content: bytes) -> None:
-        with _reaching(self.uri):
+        with _access(self.uri):
             stream = self._system.create(self._path(name), True)
             stream.write(bytearray(content))
             stream.close()
 
     def put(self, file: Path, name: str) -> None:
-        with _reaching(self.uri):
+        with _access(self.uri):
             local = _java_path(self._session, f"file:{file}")
             self._system.copyFromLocalFile(False, True, local, self._path(name))
 
     def exists(self, name: str = "") -> bool:
-        with _reaching(self.uri):
+        with _access(self.uri):
             return bool(self._system.exists(self._path(name)))
 
     def entries(self, name: str = "") -> list[Entry]:
         try:
-            with _reaching(self.uri):
+            with _access(self.uri):
                 found = self._system.listStatus(self._path(name))
         except FileNotFoundError:
             return []
         return sorted(Entry(s.getPath().getName(), s.getLen(), s.isDirectory()) for s in found)
 
     def remove(self, name: str) -> None:
-        with _reaching(self.uri):
+        with _access(self.uri):
             self._system.delete(self._path(name), True)
 
     def move(self, name: str, to: str) -> None:
-        with _reaching(self.uri):
+        with _access(self.uri):
             self._system.delete(self._path(to), False)
             if not self._system.rename(self._path(name), self._path(to)):
                 raise OSError(f"cannot rename {self.uri}/{name} to {to}")
@@ -176,7 +171,7 @@ class HadoopFiles:
         at_once(lambda pair: self.move(*pair), names.items())
 
     def make(self, name: str = "") -> None:
-        with _reaching(self.uri):
+        with _access(self.uri):
             self._system.mkdirs(self._path(name))
 
     def _path(self, name: str) -> Any:
@@ -184,7 +179,7 @@ class HadoopFiles:
 
 
 class RemotePath:
-    """A path on one of Hadoop's file systems, with as much of ``pathlib`` as a reader asks for."""
+    """A path on one of Hadoop's file systems, with the part of ``pathlib`` that readers use."""
 
     def __init__(self, system: Any, path: Any, text: str, status: Any = None) -> None:
         self._system, self._path, self._text = system, path, text
@@ -215,7 +210,7 @@ class RemotePath:
 
     @cached_property
     def _status(self) -> Any:
-        with _reaching(self):
+        with _access(self):
             return self._system.getFileStatus(self._path)
 
     def exists(self) -> bool:
@@ -231,7 +226,7 @@ class RemotePath:
         return self.exists() and not self._status.isDirectory()
 
     def iterdir(self) -> Iterator[RemotePath]:
-        with _reaching(self):
+        with _access(self):
             found = self._system.listStatus(self._path)
         for status in found:
             path = status.getPath()
@@ -246,20 +241,20 @@ class RemotePath:
 
 
 class Stat(NamedTuple):
-    """What ``os.stat`` tells that is asked for."""
+    """The fields of ``os.stat_result`` that readers use."""
 
     st_size: int
     st_mtime_ns: int
 
 
 def _opened(system: Any, path: Any, place: object) -> BinaryIO:
-    with _reaching(place):
+    with _access(place):
         size = system.getFileStatus(path).getLen()
         return cast(BinaryIO, _Reading(system.open(path), size, place))
 
 
 class _Reading(RawIOBase):
-    """A file that Java reads, from any place in it; a read is never short but at the end."""
+    """A seekable file read by Java; a read is short only at the end of the file."""
 
     def __init__(self, stream: Any, size: int, place: object) -> None:
         self._stream, self._size, self._at, self._place = stream, size, 0, place
@@ -282,7 +277,7 @@ class _Reading(RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         done, wanted = 0, min(len(buffer), self._size - self._at)
-        with _reaching(self._place):
+        with _access(self._place):
             self._stream.seek(self._at)
             while done < wanted:
                 piece = self._stream.readNBytes(min(wanted - done, _CHUNK))
@@ -295,14 +290,14 @@ class _Reading(RawIOBase):
 
     def close(self) -> None:
         if not self.closed:
-            with _reaching(self._place):
+            with _access(self._place):
                 self._stream.close()
         super().close()
 
 
 @contextmanager
-def _reaching(place: object) -> Iterator[None]:
-    """Java's faults of files as errors of ours, but for a file that is not there."""
+def _access(place: object) -> Iterator[None]:
+    """Translate Java's file errors to ours, and a missing file to FileNotFoundError."""
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -310,28 +305,28 @@ def _reaching(place: object) -> Iterator[None]:
     except Py4JJavaError as error:
         java = error.java_exception
         name, text = java.getClass().getSimpleName(), java.getMessage() or ""
-        told = text.split("\n", maxsplit=1)[0]
+        message = text.split("\n", maxsplit=1)[0]
         if name == "FileNotFoundException":
-            raise FileNotFoundError(told) from error
-        if name == "UnsupportedFileSystemException" or "ClassNotFoundException" in told:
+            raise FileNotFoundError(message) from error
+        if name == "UnsupportedFileSystemException" or "ClassNotFoundException" in message:
             raise SetupError(
-                f"the session has no file system for {place}; start it with spark.jars.packages "
-                "set to the one that has it (org.apache.hadoop:hadoop-aws for s3a://)"
+                f"the session has no file system for {place}; set spark.jars.packages to a package "
+                "that has it (org.apache.hadoop:hadoop-aws for s3a://)"
             ) from error
-        raise SourceError(f"cannot reach {place}: {name}: {told}") from error
+        raise SourceError(f"cannot access {place}: {name}: {message}") from error
 
 
 def is_on_cluster(session: SparkSession) -> bool:
-    """Whether tasks may run on other machines than this one."""
+    """Tell whether tasks may run on other machines."""
     return local_context(session) is None
 
 
 def check_shared(session: SparkSession, *places: str | Path | None) -> None:
-    """Refuse a local place to write to that the workers do not see as the driver does.
+    """Raise SourceError if the workers and the driver do not share a local output directory.
 
-    The driver writes a file for every task that runs at once, and each task reads one; only where
-    all succeed tasks write files, too, and the driver reads them. So nothing is left on a worker's
-    own disk. Of a place that is still to be made, the directory above it is probed.
+    The driver writes a file for each parallel task, and each task reads one. Only if all succeed,
+    the tasks write files, and the driver reads them; so no file is left on a worker's own disk. If
+    a directory does not exist yet, its parent is tested.
     """
     if not is_on_cluster(session):
         return
@@ -341,18 +336,18 @@ def check_shared(session: SparkSession, *places: str | Path | None) -> None:
 
 
 def check_seen(session: SparkSession, files: Sequence[FilePath]) -> None:
-    """Refuse local files of a table that the workers do not see: one of them reads the smallest."""
+    """Raise SourceError if workers cannot read a table's local files; one reads the smallest."""
     local = [file for file in files if isinstance(file, Path)]
     if not local or not is_on_cluster(session):
         return
     smallest = min(local, key=lambda file: file.stat().st_size)
-    with _refusing(smallest):
+    with _probing(smallest):
         session.read.text(literal(uri_of(smallest))).selectExpr("length(value)").limit(1).collect()
 
 
 @contextmanager
-def _refusing(place: str | Path) -> Iterator[None]:
-    """A job that fails on the files of ``place`` is one on workers that do not share them."""
+def _probing(place: str | Path) -> Iterator[None]:
+    """If a job fails on the files of ``place``, raise that the workers do not share them."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -370,7 +365,7 @@ def _probe(session: SparkSession, place: str | Path) -> None:
         path = path.parent
     files, name = LocalFiles(path), f".ids-{token_hex(8)}"
     try:
-        with _refusing(place):
+        with _probing(place):
             shared = _shared(session, files, name)
     finally:
         sweep(files, name)

@@ -1,49 +1,72 @@
-"""A Spark table as IDS sees it: every column under a number and in one of four kinds.
+"""A Spark table as IDS uses it: numbered columns, row origins, watermarks, Arrow functions.
 
-Columns are called ``c0``, ``c1``, … from here on, and whatever we add ``ids_…``. So no name of the
-user's can clash with ours, and names that differ only in case stay apart in any session. Beside
-them is where a row was in the input (``ids_origin``), which orders rows whose ORDER BY columns are
-equal; and a watermark that a streaming DataFrame brings along is known: its delay is the lateness.
+Columns are renamed ``c0``, ``c1``, …, and columns that IDS adds start with ``ids_``. So names of
+the user never clash with ours, and names that differ only in case stay distinct in any session.
+``ids_origin`` is the position of a row in the input; it orders rows whose ORDER BY columns are
+equal. If a streaming DataFrame already has a watermark, its delay is the lateness.
+
+``mapped`` runs a function over Arrow batches in the Python workers. With a local master the
+workers use this Python, even if another ``python3`` comes first on PATH. On a cluster the workers
+use their own Python, and one job per session checks that it has this version of IDS.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_type
 
+import ids
 from ids.errors import ScriptError
 from ids.exact import Program
 from ids.model import Misread, unused
 from ids.plan import Schema, SelectPlan, just_text
 from ids.source import REPEATED, article
-from ids.spark.typed_column import UNFIT, Typed, typed_value, unfit_of
+from ids.spark.expression_sql import UNFIT, Typed, typed_value, unfit_of
+from ids.spark.failures import translated, unfit_workers
+from ids.spark.session import local_context
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+Batches = Iterator[pa.RecordBatch]
 
 ORIGIN = "ids_origin"
-LATER = "CAST(NULL AS BIGINT)"  # Spark counts no rows on a stream
-DELAY = "spark.watermarkDelayMs"  # where Spark itself notes it, in the metadata of the column
+LATER = "CAST(NULL AS BIGINT)"  # Spark cannot count rows on a stream
+DELAY = "spark.watermarkDelayMs"  # Spark's own key in the metadata of a column
 
 _MARK = "ids"
-_PLACE = "monotonically_increasing_id()"
+_ROW_NUMBER = "monotonically_increasing_id()"
+_PACKAGE = "ids-engine"
+_BATCH = 2**16  # rows per Arrow batch
+_CHANGING = Lock()  # held while a context's Python is replaced by this one
+_CHECKED: set[str] = set()  # sessions whose workers have this version of IDS
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A table's rows, the columns IDS reads of it, and why it does not read the others.
+    """The rows of a table, the columns that IDS can read, and why it cannot read the others.
 
     data         columns ``c0``, ``c1``, … and those that our own sources add (``ids_origin``)
-    columns      by the names that users know, as SQL over ``data``
-    unsupported  by the names that users know
-    watermarks   the columns that a stream's user has put a watermark on, and its delay in ms
-    misread      tells of a column of text what it seems to have been meant for
+    columns      user's column name → SQL over ``data``
+    unsupported  user's column name → why it cannot be read
+    watermarks   column with a watermark set by the user → its delay in ms
+    misread      tells what the text of a column was probably meant to be
     """
 
     data: DataFrame
@@ -54,7 +77,7 @@ class Frame:
 
     @classmethod
     def of(cls, data: DataFrame) -> Frame:
-        """Take a DataFrame by its schema; no job runs."""
+        """Build a frame from a DataFrame's schema; no job runs."""
         columns: dict[str, Typed] = {}
         unsupported: dict[str, str] = {}
         taken: dict[str, Column] = {}
@@ -63,7 +86,7 @@ class Frame:
         repeated = {name for name, times in Counter(f.name for f in fields).items() if times > 1}
         for number, given in enumerate(fields):
             name, mark = numbered(number), mark_of(given)
-            typed = typed_value(name, given.dataType)
+            typed = typed_value(name, given.dataType.simpleString())
             if mark is not None and mark.startswith(UNFIT):
                 unfit[mark.removeprefix(UNFIT)] = name
             elif mark is not None:
@@ -82,84 +105,84 @@ class Frame:
         return cls(rows, columns, unsupported, _watermarks(data))
 
     def placed(self) -> Frame:
-        """The same rows, each with its origin: where it was in the input."""
+        """Add ``ids_origin`` to the rows."""
         return replace(self, data=with_origin(self.data))
 
     @property
     def schema(self) -> Schema:
-        """What a plan needs to know; a column of Spark's VOID holds nothing."""
+        """The schema for the planner; a VOID column has no kind."""
         kinds = {name: typed.kind for name, typed in self.columns.items()}
         return Schema(kinds, self.unsupported, self.misread)
 
 
 def numbered(number: int) -> str:
-    """The column that is number ``number`` of a table's own."""
+    """Name the table's column number ``number``."""
     return f"c{number}"
 
 
 def by_number(data: DataFrame) -> DataFrame:
-    """The columns under numbers: some sessions take names that differ only in case for the same."""
+    """Rename the columns to numbers: some sessions do not distinguish names by case."""
     return data.toDF(*map(numbered, range(len(data.columns))))
 
 
 def applied(data: DataFrame, program: Program) -> DataFrame:
-    """The named intermediates of a program as columns."""
+    """Add the intermediate results of a program as columns."""
     for stage in program.stages():
         data = data.selectExpr("*", *(f"{text} AS {name}" for name, text in stage))
     return data
 
 
 def _described(type_: T.DataType) -> str:
-    """A type IDS does not read, in the words of the in-process reader where it has them."""
+    """Describe an unsupported type, if possible in the same words as the in-process reader."""
     try:
         return article(str(to_arrow_type(type_)))
     except PySparkException:
         return article(type_.simpleString())
 
 
-def beside(columns: Collection[str], column: Column, name: str) -> Column:
-    """A column of ours for a table that has ``columns``.
+def added_column(columns: Collection[str], sql: str, name: str) -> Column:
+    """Write a column that IDS adds to a table with ``columns``.
 
-    It is called ``name`` if no column is, and known by its metadata whatever it is called.
+    Its metadata identifies it. It is also called ``name`` unless the table has such a column.
     """
-    return column.alias(unused(name, columns), metadata={_MARK: name})
+    return F.expr(sql).alias(unused(name, columns), metadata={_MARK: name})
 
 
 def mark_of(field: T.StructField) -> str | None:
-    """Which column of ours this is; None for one of the table's own."""
+    """Return the ``name`` given to ``added_column``, or None for one of the table's own columns."""
     mark: str | None = field.metadata.get(_MARK)
     return mark
 
 
 def with_origin(df: DataFrame) -> DataFrame:
-    """``df`` and a column ``ids_origin``, ascending in the order of the input.
+    """Add ``ids_origin``, which ascends in the order of the input.
 
-    A struct of three: the file, where in it the task began to read, and the row's place in the
-    task (``read`` has put it there already; Kafka has topic, partition and offset). Any other
-    DataFrame counts its rows partition by partition. A stream leaves the place open where only
-    counting would tell it: ask again for the micro-batch, before anything moves its rows.
+    It is a struct of the file, the offset where the task started to read it, and the row's number
+    in the task (``read`` has already added it; Kafka rows have topic, partition and offset). Other
+    DataFrames number their rows partition by partition. On a stream the row number may be NULL:
+    call this again on the micro-batch, before its rows are shuffled.
     """
     if ORIGIN in df.columns:
         origin = df.schema[ORIGIN].dataType
         if df.isStreaming or not (isinstance(origin, T.StructType) and origin["row"].nullable):
             return df
-        row = f"coalesce({ORIGIN}.row, {_PLACE})"
+        row = f"coalesce({ORIGIN}.row, {_ROW_NUMBER})"
         return df.withColumn(ORIGIN, F.expr(_origin(f"{ORIGIN}.file", f"{ORIGIN}.start", row)))
     file = _file_of(df) or [F.lit("").alias("file"), F.expr("0L").alias("start")]
-    place = F.expr(LATER if df.isStreaming else _PLACE).alias("row")
-    return df.withColumn(ORIGIN, F.struct(*file, place))
+    row_number = F.expr(LATER if df.isStreaming else _ROW_NUMBER).alias("row")
+    return df.withColumn(ORIGIN, F.struct(*file, row_number))
 
 
-def name_origin(*, encoded: bool, place: str | None = None) -> str:
-    """The origin of a row of one of the files of a directory, as SQL.
+def name_origin(*, encoded: bool, row: str | None = None) -> str:
+    """Write the origin of a row in one of the files of a directory.
 
-    A task reads its share of a file in one go, so within (file, start) the counter ascends; a
-    ``place`` says where the row is if not the counter. ``encoded`` where a name may hold what
-    Spark writes as ``%20``, which sorts elsewhere.
+    A task reads its part of a file in order, so within (file, start) Spark's row counter ascends.
+    ``row`` replaces the counter. Pass ``encoded`` if Spark may write file names with ``%20``,
+    which sorts differently.
     """
     name = "_metadata.file_name"
     decoded = f"url_decode(replace({name}, '+', '%2B'))" if encoded else name
-    return _origin(decoded, "_metadata.file_block_start", place or _PLACE)
+    return _origin(decoded, "_metadata.file_block_start", row or _ROW_NUMBER)
 
 
 def _origin(file: str, start: str, row: str) -> str:
@@ -167,12 +190,12 @@ def _origin(file: str, start: str, row: str) -> str:
 
 
 def _file_of(df: DataFrame) -> list[Column] | None:
-    """The file of a row and where the task began in it; None if rows come from no files."""
-    # over Spark Connect the refusal of a column is logged, where it is no fault
+    """Return the file of a row and where the task started in it; None if there are no files."""
+    # Spark Connect logs a missing column as an error, and here it is none
     log = PySparkLogger.getLogger("DataFrameQueryContextLogger")
     was, log.disabled = log.disabled, True
     try:
-        # asked for as metadata, since a table may have a column of that name
+        # metadataColumn, because a table may have a column called _metadata
         file = df.metadataColumn("_metadata")
         found = [file["file_path"].alias("file"), file["file_block_start"].alias("start")]
         types = [type_ for _, type_ in df.select(*found).dtypes]
@@ -184,9 +207,9 @@ def _file_of(df: DataFrame) -> list[Column] | None:
 
 
 def _watermarks(data: DataFrame) -> dict[str, int]:
-    """The columns of a DataFrame that have a watermark, and the delay of each in milliseconds.
+    """Find the columns with a watermark, and the delay of each in milliseconds.
 
-    The empty name stands for one whose column was dropped or changed since.
+    The empty name means that the column was dropped or changed after ``withWatermark``.
     """
     fields = data.schema.fields
     found = {field.name: int(field.metadata[DELAY]) for field in fields if DELAY in field.metadata}
@@ -196,7 +219,7 @@ def _watermarks(data: DataFrame) -> dict[str, int]:
 
 
 def _has_watermark(plan: Any) -> bool:
-    """Whether a plan of Spark's holds a watermark anywhere."""
+    """Tell whether one of Spark's logical plans contains a watermark."""
     children = plan.children()
     return plan.nodeName() == "EventTimeWatermark" or any(
         _has_watermark(children.apply(number)) for number in range(children.size())
@@ -204,20 +227,91 @@ def _has_watermark(plan: Any) -> bool:
 
 
 def lateness_of(plan: SelectPlan, frame: Frame, asked: int | None) -> int:
-    """By how much a row may be late, µs: as asked, or else as the table's own watermark says."""
+    """Return how late a row may be, in µs: as ``asked``, or the delay of the table's watermark."""
     if not frame.watermarks:
         return asked or 0
     column = plan.order_by[0]
     if column not in frame.watermarks:
         others = " and ".join(repr(name) for name in frame.watermarks if name)
-        place = f"on {others}" if others else "on a column that was dropped or changed since"
+        marked = f"on {others}" if others else "on a column that was dropped or changed since"
         raise ScriptError(
-            f"the watermark of {plan.table!r} is {place}, its window is ordered by {column!r}",
-            hint="put withWatermark on the column of ORDER BY, or leave it out and give a lateness",
+            f"the watermark of {plan.table!r} is {marked}, but its window is ordered by {column!r}",
+            hint="put withWatermark on the column of ORDER BY, or leave it out and set lateness",
         )
     if asked is not None:
         raise ScriptError(
-            f"table {plan.table!r} has a watermark of its own, and lateness is given as well",
-            hint="leave out either",
+            f"table {plan.table!r} already has a watermark, and lateness is set as well",
+            hint="remove one of them",
         )
     return frame.watermarks[column] * 1_000
+
+
+def mapped(
+    data: DataFrame, function: Callable[[Batches], Batches], schema: T.StructType | str
+) -> DataFrame:
+    """Call ``data.mapInArrow`` with a function that uses IDS."""
+    context = local_context(data.sparkSession)
+    if context is None:
+        check_workers(data.sparkSession)
+        return data.mapInArrow(function, schema)
+    with _CHANGING, _this_python(context):
+        return data.mapInArrow(function, schema)
+
+
+def whole_partition(batches: Batches, work: Callable[[pa.Table], pa.Table]) -> Batches:
+    """Apply ``work`` to all rows of a partition at once; an empty partition yields nothing."""
+    held = [batch for batch in batches if batch.num_rows]
+    if held:
+        table = work(pa.Table.from_batches(held).combine_chunks())
+        yield from table.to_batches(max_chunksize=_BATCH)
+
+
+def check_workers(session: SparkSession) -> None:
+    """Raise SetupError if the workers have no IDS, or another version; one job per session."""
+    if local_context(session) is not None:
+        return
+    name = getattr(session, "session_id", None) or session.sparkContext.applicationId
+    if name in _CHECKED:
+        return
+    package = _PACKAGE
+
+    def answer(_: Batches) -> Batches:
+        # a nested function is pickled by value, so workers without IDS can load it
+        from importlib.metadata import PackageNotFoundError, version
+
+        import ids.spark.count_windows  # noqa: F401
+
+        try:
+            found = version(package)
+        except PackageNotFoundError:  # not an installed package
+            found = ""
+        yield pa.RecordBatch.from_pydict({"version": [found]})
+
+    with translated():
+        found = session.range(0, 1, 1, 1).mapInArrow(answer, "version string").first()
+    assert found is not None
+    theirs, ours = found[0], _installed()
+    if theirs and ours and theirs != ours:
+        raise unfit_workers(f"has IDS {theirs}, this one has {ours}")
+    _CHECKED.add(name)
+
+
+@contextmanager
+def _this_python(context: SparkContext) -> Iterator[None]:
+    """Make Spark create functions for this Python and its IDS while the block runs."""
+    python, environment = context.pythonExec, context.environment
+    paths = [str(Path(ids.__file__).parents[1]), environment.get("PYTHONPATH", "")]
+    context.pythonExec = sys.executable
+    context.environment = environment | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    try:
+        yield
+    finally:
+        context.pythonExec, context.environment = python, environment
+
+
+def _installed() -> str:
+    """Return the installed version of IDS; empty if it is not an installed package."""
+    try:
+        return version(_PACKAGE)
+    except PackageNotFoundError:
+        return ""

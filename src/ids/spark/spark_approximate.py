@@ -1,23 +1,23 @@
-"""APPROXIMATE over time windows: a sample a pane in the JVM, estimates in the workers.
+"""APPROXIMATE over time windows: a sample per pane in the JVM, estimates in the workers.
 
     rows ─▶ (key, pane): the first r + 2·k by priority, the k largest and k smallest values
-         ─▶ blocks of panes, with those their first windows reach back to ─▶ estimates
+         ─▶ blocks of panes, with the earlier panes in their first windows ─▶ estimates
 
-A window's sample is among the samples of its panes, so no more rows than these are ever moved to a
-worker. Which rows they are depends on their contents alone, not on partitions or order. A worker
-takes whole blocks at a time through the in-process kernels; nothing looks at a single row.
+A window's sample is a subset of the samples of its panes, so only these rows are sent to workers.
+The sample depends only on the contents of the rows, not on partitions or order. A worker evaluates
+whole blocks with the in-process kernels; no Python runs per row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -26,42 +26,43 @@ from ids.model import ItemKind
 from ids.plan import SelectPlan
 from ids.predicates import Measure
 from ids.query import Answers, Population, estimate_items, item_columns, moment_items, with_moments
-from ids.spark.arrow_map import mapped, whole_partition
 from ids.spark.cell_columns import atoms_of, truth_columns
 from ids.spark.count_windows import key_starts, measure_of
-from ids.spark.panes import COUNT, INSTANT, PANE, pane_of, slide_and_width
+from ids.spark.frame import mapped, whole_partition
 from ids.spark.spark_evaluate import exact_names, item_names, output_fields
 from ids.spark.spark_prepare import (
     CONTENT,
+    COUNT,
+    INSTANT,
+    PANE,
     PRIORITY,
     Ready,
     content_of,
     measure,
+    pane_of,
     priority_of,
+    slide_and_width,
     tie_break_of,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 _AT = "ids_at"
 _BLOCK = "ids_block"
 _IS_EMIT = "ids_is_emit"
 _ORDINAL = "ids_j"
 _ROW = "ids_row"
-_SHORTEST = 64  # panes of a block
+_SHORTEST = 64  # panes per block, at least
 
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """Rows of pane samples and emits, block by block, to emits; called with Arrow batches.
+    """Estimates emits from pane samples, block by block; Spark calls it with Arrow batches.
 
     keys      the key columns
-    measured  the measures that have values
-    width     panes of a window
-    length    panes of a block
+    measured  the sampled measures but COUNT(*)
+    width     panes per window
+    length    panes per block
     """
 
     plan: SelectPlan
@@ -74,7 +75,7 @@ class Estimator:
         return whole_partition(batches, self._answered)
 
     def _answered(self, both: pa.Table) -> pa.Table:
-        """The emits of some whole blocks."""
+        """Return the emits of some whole blocks."""
         starts = key_starts([both.column(name) for name in (*self.keys, _BLOCK)], both.num_rows)
         group = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         places = self._places(both, group)
@@ -98,7 +99,7 @@ class Estimator:
         return pa.table(columns).filter(pa.array(own))
 
     def _places(self, both: pa.Table, group: Integers) -> Integers:
-        """Panes and instants on one line, group by group, each after space for what it looks at."""
+        """Number panes and instants consecutively over all groups, with gaps of a window."""
         at, block = (both.column(name).to_numpy() for name in (_AT, _BLOCK))
         space = self.length + 2 * self.width + 2
         places: Integers = group * space + (at - block * self.length) + self.width + 1
@@ -123,7 +124,7 @@ class Estimator:
         )
 
     def _exact(self, emits: pa.Table) -> Answers:
-        """The exact answers and moments that came along with the emits."""
+        """Read the exact answers and moments of the emits."""
         answers = Answers()
         for item in moment_items(self.plan):
             column = emits.column(item.name)
@@ -145,7 +146,7 @@ def _doubles(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
 
 
 def _each_once(rows: Integers, places: Integers, priority: pa.ChunkedArray) -> Integers:
-    """Rows by pane, each once: one may be both of the sample and an extreme."""
+    """Sort rows by pane, without duplicates: a row may be both sampled and an extreme."""
     keys = priority.fill_null(0).to_numpy()[rows]
     order = np.lexsort((keys, places[rows]))
     keys, panes = keys[order], places[rows][order]
@@ -155,18 +156,18 @@ def _each_once(rows: Integers, places: Integers, priority: pa.ChunkedArray) -> I
 
 
 def estimated_windows(plan: SelectPlan, rows: Ready, answers: DataFrame) -> DataFrame:
-    """The emits with their sampled items estimated; the plan is a ``nameless`` one.
+    """Estimate the sampled items of the emits of a ``nameless`` plan.
 
-    ``answers`` holds, for each emit, the exact answers and the moments of sampled measures.
+    ``answers`` has the exact answers of each emit, and the moments of the sampled measures.
     """
     _, width = slide_and_width(plan)
     length = max(4 * width, _SHORTEST)
     keys = list(rows.keys)
     data = _placed(_pane_samples(plan, rows), PANE, width, length)
-    # a change looks back at the emit before, which may be of the block before
-    reach = 1 if any(item.kind is ItemKind.DELTA for item in plan.sampled) else 0
+    # SHAPLEY_DELTA needs the previous emit, which may be in the previous block
+    copies = 1 if any(item.kind is ItemKind.DELTA for item in plan.sampled) else 0
     exact = exact_names(with_moments(plan))
-    emits = _placed(answers.select(*keys, INSTANT, COUNT, *exact), INSTANT, reach, length)
+    emits = _placed(answers.select(*keys, INSTANT, COUNT, *exact), INSTANT, copies, length)
     both = emits.withColumn(_IS_EMIT, F.lit(True)).unionByName(
         data.withColumn(_IS_EMIT, F.lit(False)), allowMissingColumns=True
     )
@@ -180,23 +181,23 @@ def estimated_windows(plan: SelectPlan, rows: Ready, answers: DataFrame) -> Data
 
 
 def _measured(plan: SelectPlan) -> tuple[int, ...]:
-    """The measures that are sampled and have values."""
+    """List the sampled measures but COUNT(*)."""
     numbers = {item.measure for item in plan.sampled}
     return tuple(sorted(n for n in numbers if plan.measures[n] is not None))
 
 
-def _placed(data: DataFrame, at: str, reach: int, length: int) -> DataFrame:
-    """Panes or instants under the blocks that need them: their own, and those they reach."""
+def _placed(data: DataFrame, at: str, after: int, length: int) -> DataFrame:
+    """Copy panes or instants to all blocks that use them, up to ``after`` panes later."""
 
-    def block(place: str) -> str:
-        return f"(({place}) - pmod({place}, {length}L)) div {length}L"
+    def block(pane: str) -> str:
+        return f"(({pane}) - pmod({pane}, {length}L)) div {length}L"
 
-    every = F.explode(F.expr(f"sequence({block(at)}, {block(f'{at} + {reach}L')})"))
+    every = F.explode(F.expr(f"sequence({block(at)}, {block(f'{at} + {after}L')})"))
     return data.select("*", every.alias(_BLOCK)).withColumnRenamed(at, _AT)
 
 
 def _pane_samples(plan: SelectPlan, rows: Ready) -> DataFrame:
-    """The rows of each (key, pane) that the sample of some window may hold; some may come twice."""
+    """Select the rows of each (key, pane) that may be in a window's sample, some of them twice."""
     keys = list(rows.keys)
     numbered = _numbered(plan, rows)
     values = [measure(n) for n in _measured(plan)]
@@ -220,7 +221,7 @@ def _pane_samples(plan: SelectPlan, rows: Ready) -> DataFrame:
 
 
 def _numbered(plan: SelectPlan, rows: Ready) -> DataFrame:
-    """Sound rows, slim, under their priorities: equal ones are counted and told apart."""
+    """Add priorities to valid rows: equal rows are counted, and numbered."""
     slide, _ = slide_and_width(plan)
     values = [measure(n) for n in _measured(plan)]
     named = {PANE: pane_of(slide), CONTENT: content_of(plan, rows.columns)}

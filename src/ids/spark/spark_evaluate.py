@@ -1,27 +1,29 @@
-"""Sums to answers: the closed forms of ``ids.games`` over a layout's sums.
+"""Sums to answers: the closed forms of ``ids.games`` over the sums of each window.
 
-They are written out as SQL columns where there are few predicates. Many beside each other would be
-thousands of columns, which Spark takes longer to plan than to compute; so there each predicate gets
-a row, and the closed form is written once for all:
+For few predicates, the closed forms are SQL columns. Many predicates would give thousands of
+columns, which Spark plans for longer than it computes. So each predicate becomes a row, and the
+closed form is written once for all predicates:
 
-    one emit, K predicates ─▶ K rows ─▶ the same columns worked out on each ─▶ one emit again
+    one emit, K predicates ─▶ K rows ─▶ the same columns computed for each ─▶ one emit again
 
-Sums too wide for SQL are evaluated in the workers, on NumPy arrays.
+Sums that are too wide for SQL are evaluated in the workers, on NumPy arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
 from ids.exact import (
     LIMB_BITS,
+    Parts,
     Powers,
     Program,
     Sums,
@@ -37,28 +39,91 @@ from ids.exact import (
 from ids.games import Attributed, Game
 from ids.model import MAX_ROWS, ItemKind, Kind
 from ids.plan import PlannedItem, SelectPlan
-from ids.spark.arrow_map import mapped
-from ids.spark.frame import applied
-from ids.spark.panes import COUNT, Item, Layout
-from ids.spark.typed_column import spell
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from ids.spark.typed_column import Typed
+from ids.spark.expression_sql import Typed, spell
+from ids.spark.frame import applied, mapped
+from ids.spark.spark_prepare import COUNT
 
 _FEW_PREDICATES = 8
-_ANY = -1  # stands for whichever predicate a row is of
+_ANY = -1  # the predicate of each row, if there is a row per predicate
 _PREDICATE = "ids_item"
 _TOO_WIDE = spell(
-    f"a window has more than the {MAX_ROWS:,} rows that are summed exactly; choose a shorter window"
+    f"a window has more than {MAX_ROWS:,} rows, the most that are summed exactly; choose a shorter "
+    "window"
 )
 
 
-class Answers:
-    """The exact answers of some windows, each worked out when first asked for.
+@dataclass(frozen=True, slots=True)
+class Item:
+    """The sums of measure ``number`` over the window, or over the rows where ``predicate`` holds.
 
-    ``column`` gives the sums of a layout by their names, as arrays or as symbols of SQL.
+    A negative predicate means the predicate of each row.
+    """
+
+    number: int
+    predicate: int | None
+
+    @property
+    def _tag(self) -> str:
+        item = "w" if self.predicate is None else "any" if self.predicate < 0 else self.predicate
+        return f"{self.number}_{item}"
+
+    @property
+    def count(self) -> str:
+        """Name the column of m."""
+        return f"ids_m{self._tag}"
+
+    def first(self, level: int) -> str:
+        """Name the column of Σ a_k."""
+        return f"ids_a{self._tag}_{level}"
+
+    def second(self, level: int) -> str:
+        """Name the column of Σ b_k."""
+        return f"ids_b{self._tag}_{level}"
+
+    def columns(self, parts: Parts) -> list[str]:
+        """Name all columns of the item's sums."""
+        first = [self.first(k) for k in range(parts.levels)]
+        return [self.count, *first, *(self.second(k) for k in range(parts.squares))]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a pane table: for each measure its parts and its predicates."""
+
+    parts: tuple[Parts, ...]
+    predicates: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, plan: SelectPlan, parts: Sequence[Parts]) -> Layout:
+        """Return the layout of a plan's panes."""
+        asked = [
+            sorted({i.predicate for i in plan.items if i.measure == n and i.predicate is not None})
+            for n in range(len(plan.measures))
+        ]
+        return cls(tuple(parts), tuple(tuple(each) for each in asked))
+
+    def items(self, number: int) -> list[Item]:
+        """Return a measure's item for the window, then one for each predicate."""
+        return [Item(number, None), *(Item(number, p) for p in self.predicates[number])]
+
+    def columns(self) -> Iterator[tuple[str, str, int | None]]:
+        """Yield each column of sums, the column of the whole window, and the predicate."""
+        for number, parts in enumerate(self.parts):
+            window, *_ = items = self.items(number)
+            for item in items:
+                for name, whole in zip(item.columns(parts), window.columns(parts), strict=True):
+                    yield name, whole, item.predicate
+
+    @property
+    def sums(self) -> list[str]:
+        """The columns of all sums."""
+        return [COUNT, *(name for name, _, _ in self.columns())]
+
+
+class Answers:
+    """The exact answers of some windows, each computed on first use.
+
+    ``column`` returns a layout's sums by name, as arrays or as SQL operands.
     """
 
     def __init__(self, layout: Layout, column: Callable[[str], Any]) -> None:
@@ -68,9 +133,9 @@ class Answers:
         self._attributed: dict[tuple[str, Item], Attributed] = {}
 
     def columns(self, item: PlannedItem) -> dict[str, tuple[Any, Any]]:
-        """The columns of an item: values, and where they are NULL (None: nowhere).
+        """Return the columns of an item: the values, and which are NULL (None: no value is).
 
-        A SHAPLEY_DELTA has this window's attribution, for the caller to subtract the one before.
+        For a SHAPLEY_DELTA this is the window's attribution; the caller subtracts the previous one.
         """
         if item.kind is ItemKind.AGGREGATE:
             return {item.name: self._aggregate(item)}
@@ -98,7 +163,7 @@ class Answers:
         return self._attributed[key]
 
     def _integers(self, item: Item) -> Powers:
-        """The sums as Python integers; only of arrays."""
+        """Return the sums as Python integers, if they are arrays."""
         if item not in self._powers:
             parts, sums = self._layout.parts[item.number], self._sums(item)
             powers = [from_limbs(limbs) for limbs in (sums.first, sums.second) if limbs]
@@ -119,7 +184,7 @@ class Answers:
 
 
 def exact_columns(plan: SelectPlan, answers: Answers, windows: int) -> dict[str, pa.Array]:
-    """The items' exact answers as columns, of a layout whose sums are arrays."""
+    """Return the items' exact answers as Arrow columns, if the sums are arrays."""
     return {
         name: pa.array(np.broadcast_to(value, windows), mask=missing)
         for item in plan.items
@@ -128,9 +193,9 @@ def exact_columns(plan: SelectPlan, answers: Answers, windows: int) -> dict[str,
 
 
 def evaluate(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str]) -> DataFrame:
-    """A column for each exact answer of a ``nameless`` plan beside the ``kept`` ones.
+    """Compute a column for each exact answer of a ``nameless`` plan, and keep the ``kept`` ones.
 
-    ``data`` holds the sums of each window; ``kept`` tell one window from another.
+    ``data`` has the sums of each window; the ``kept`` columns identify a window.
     """
     if any(parts.wide for parts in layout.parts):
         return _in_workers(plan, layout, _narrow(data), kept)
@@ -146,10 +211,11 @@ def evaluate(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str])
 def sql_answers(
     plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str], before: str | None = None
 ) -> DataFrame:
-    """``evaluate`` by columns of SQL.
+    """Evaluate by SQL columns.
 
-    A SHAPLEY_DELTA is the difference from the sums whose names begin with ``before``; without
-    these it is this window's attribution, for the caller to subtract the one before.
+    ``before`` is the prefix of the previous window's sums, from which a SHAPLEY_DELTA is computed;
+    without it, a SHAPLEY_DELTA is the window's attribution, and the caller subtracts the previous
+    one.
     """
     program = Program("ids_v")
     texts = _texts(Answers(layout, program.column), plan.items)
@@ -163,22 +229,21 @@ def sql_answers(
 
 
 def _narrow(data: DataFrame) -> DataFrame:
-    """The same windows, none of them with more rows than are summed exactly."""
+    """Raise an error for a window with more rows than can be summed exactly."""
     wide = f"{COUNT} > {MAX_ROWS}L"
     return data.filter(f"CASE WHEN {wide} THEN raise_error({_TOO_WIDE}) IS NULL ELSE true END")
 
 
 def _texts(answers: Answers, items: Iterable[PlannedItem]) -> dict[str, str]:
-    """The items' exact answers as SQL, of a layout whose sums are symbols."""
+    """Write the items' exact answers as SQL, if the sums are SQL operands."""
     texts = {}
     for item in items:
         for name, (value, missing) in answers.columns(item).items():
-            # a number that no column takes part in stands for itself
+            # a constant is a plain number
             text = getattr(value, "text", None) or f"double('{float(value)!r}')"
-            null = (
-                None if missing is None else f"CASE WHEN {missing.text} THEN NULL ELSE {text} END"
-            )
-            texts[name] = null or text
+            if missing is not None:
+                text = f"CASE WHEN {missing.text} THEN NULL ELSE {text} END"
+            texts[name] = text
     return texts
 
 
@@ -200,7 +265,7 @@ def _in_workers(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[st
 def _by_predicate(
     items: list[PlannedItem], layout: Layout, data: DataFrame, number: int, kept: list[str]
 ) -> DataFrame:
-    """The answers of one measure in place of its sums, a row a predicate; other columns stay."""
+    """Replace one measure's sums by its answers, computed on a row per predicate."""
     parts = layout.parts[number]
     own = {name for item in layout.items(number) for name in item.columns(parts)}
     others = [name for name in data.columns if name not in own and name not in kept]
@@ -228,7 +293,7 @@ def _by_predicate(
 
 
 def _predicate_rows(layout: Layout, data: DataFrame, number: int, others: list[str]) -> DataFrame:
-    """A row a predicate: its number and its sums, beside the window's."""
+    """Return a row per predicate: its number, its sums, and the window's sums."""
     parts = layout.parts[number]
     window, *items = layout.items(number)
     structs = []
@@ -241,29 +306,29 @@ def _predicate_rows(layout: Layout, data: DataFrame, number: int, others: list[s
 
 
 def nameless(plan: SelectPlan) -> SelectPlan:
-    """The plan with numbers for aliases: inside of Spark no alias meets a column of ours."""
+    """Replace the aliases of a plan by numbers, so that they cannot clash with our columns."""
     items = [replace(item, name=f"ids_e{number}") for number, item in enumerate(plan.items)]
     return replace(plan, items=tuple(items))
 
 
 def item_names(item: PlannedItem) -> list[str]:
-    """The columns of an item's exact answer."""
+    """Name the columns of an item's exact answer."""
     return [item.name, *(f"{item.name}_{part.lower()}" for part in item.parts)]
 
 
 def exact_names(plan: SelectPlan) -> list[str]:
-    """The columns of the items' exact answers."""
+    """Name the columns of the items' exact answers."""
     return [name for item in plan.items for name in item_names(item)]
 
 
 def output_fields(plan: SelectPlan) -> list[StructField]:
-    """The columns of the items with their types, in the order they were asked."""
+    """Return the output columns of the items with their types, in the order of the query."""
     fields: list[StructField] = []
     for item in plan.items:
         fields += [StructField(name, DoubleType()) for name in item_names(item)]
         if item.approximate is not None:
-            told = ("error", "standard_error") if item.tells_spread else ("error",)
-            fields += [StructField(f"{item.name}_{each}", DoubleType()) for each in told]
+            names = ("error", "standard_error") if item.tells_spread else ("error",)
+            fields += [StructField(f"{item.name}_{each}", DoubleType()) for each in names]
             fields.append(StructField(f"{item.name}_mechanism", StringType()))
     return fields
 
@@ -271,9 +336,9 @@ def output_fields(plan: SelectPlan) -> list[StructField]:
 def named_output(
     plan: SelectPlan, answers: DataFrame, keys: dict[str, Typed], emit_at: str
 ) -> DataFrame:
-    """The output as users see it: keys, emit_at, n, then the items.
+    """Select the output columns: keys, emit_at, n, then the items.
 
-    ``answers`` are those of the ``nameless`` plan.
+    ``answers`` has the columns of the ``nameless`` plan.
     """
     columns = []
     for name, (column, typed) in zip(plan.partition_by, keys.items(), strict=True):

@@ -1,56 +1,69 @@
-"""Rows made ready in the JVM: WHERE applied, keys, event time and measures under fixed names.
+"""Rows prepared in the JVM: filtered by WHERE, with keys, event time and measures as columns.
 
-A row's contents are hashed to the numbers of ``ids.state.row_hash``, bit by bit.
+The hash of a row's contents is bit for bit the one of ``ids.state.row_hash``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ids.kernels import START
-from ids.model import DOUBLE_INTEGERS, FIRST_INSTANT, LAST_INSTANT, Kind, render
+from ids.model import DOUBLE_INTEGERS, FIRST_INSTANT, LAST_INSTANT, Kind, TimeWindow, render
 from ids.plan import SelectPlan
 from ids.query import FAR_TIME, INFINITE, NAN, NULL_TIME
 from ids.spark.cell_columns import cells_of, packed_truths
-from ids.spark.condition_sql import compiled
+from ids.spark.expression_sql import Typed, compiled, spell, unfit_of
 from ids.spark.frame import Frame
 from ids.spark.kafka_topic import MALFORMED
-from ids.spark.typed_column import Typed, spell, unfit_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 TIME = "ids_t"
-FAULT = "ids_fault"
+FAULT = "ids_fault"  # why a row is a bad row, else NULL
 CONTENT = "ids_h"  # the hash of a row's contents
 PRIORITY = "ids_q"
-AHEAD = "ids_ahead"  # whether a row of a stream is too far ahead of the others
+AHEAD = "ids_ahead"  # whether a row of a stream is too far ahead of the other rows
+PANE = "ids_p"  # the number of the slide that a row's event time falls into
+INSTANT = "ids_i"  # when a time window is answered, in slides
+COUNT = "ids_n"  # rows in the window
 
-_ROUNDS_UP = 2**63 - 512  # from here on the nearest double is 2**63, which no BIGINT holds
+_ROUNDS_UP = 2**63 - 512  # larger integers round to 2**63, which is not a BIGINT
 
 
 def key(number: int) -> str:
-    """The column of PARTITION BY column ``number``."""
+    """Name the column of PARTITION BY column ``number``."""
     return f"ids_k{number}"
 
 
 def measure(number: int) -> str:
-    """The column of measure ``number``."""
+    """Name the column of measure ``number``."""
     return f"ids_x{number}"
+
+
+def slide_and_width(plan: SelectPlan) -> tuple[int, int]:
+    """Return the slide of a plan's time window in µs, and the window's length in slides."""
+    assert isinstance(plan.window, TimeWindow)
+    assert plan.window.slide is not None
+    return plan.window.slide, plan.window.duration // plan.window.slide
+
+
+def pane_of(slide: int) -> str:
+    """Write a row's pane: the first multiple of the slide at or after its event time."""
+    # BIGINT division truncates: it rounds up below 0, and above 0 after this addition
+    return f"(({TIME} + if({TIME} > 0L, {slide - 1}L, 0L)) div {slide}L)"
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Rows with their keys, event time, measures and fault beside their own columns.
+    """Rows with the table's own columns and added ones: keys, event time, measures and fault.
 
-    columns   the table's own columns, as SQL
-    keys      the key columns' names, and what they hold
-    measures  what each measure holds; None for COUNT(*)
-    present   the measures that are known to be NULL nowhere
+    columns   user's column name → SQL
+    keys      name of a key column → its type
+    measures  the type of each measure; None for COUNT(*)
+    present   the measures that are known to contain no NULL
     """
 
     data: DataFrame
@@ -61,32 +74,32 @@ class Ready:
 
     @property
     def measured(self) -> list[str]:
-        """The columns of the measures that have values."""
+        """The columns of all measures but COUNT(*)."""
         return [measure(n) for n, typed in enumerate(self.measures) if typed is not None]
 
     def sound(self) -> Ready:
-        """Without the rows that no window can take."""
+        """Drop the bad rows."""
         return replace(self, data=self.data.filter(F.col(FAULT).isNull()))
 
     def packed(self, plan: SelectPlan, named: Mapping[str, str]) -> DataFrame:
-        """The keys, columns as ``named`` SQL, and the truths of all predicates as bits."""
+        """Select the keys, the ``named`` SQL, and one bit per predicate, set if it holds."""
         cells = cells_of(plan.predicates, self.columns)
         columns = [f"{text} AS {name}" for name, text in (*named.items(), *cells.groups)]
         data = cells.prepared(self.data).selectExpr(*self.keys, *columns)
         return data.selectExpr(*self.keys, *named, *packed_truths(cells.predicates))
 
 
-Faults = Callable[[Ready, int], None]  # given the rows, and how many of them are bad
+Faults = Callable[[Ready, int], None]  # called with the rows, and how many of them are bad
 
 
 def ready(plan: SelectPlan, frame: Frame) -> Ready:
-    """Apply WHERE, and name what the plan asks for; no job runs."""
+    """Filter rows by WHERE and add the columns that a plan needs; no job runs."""
     data, columns = frame.data, frame.columns
     malformed = MALFORMED in data.columns
     if plan.where is not None:
         where = compiled(plan.where, columns)
         wanted = where.text if where.kind is Kind.BOOLEAN else f"cast({where.text} as boolean)"
-        # what could not be read is no row that WHERE could be about
+        # WHERE does not apply to a message that could not be parsed
         data = data.filter(f"{wanted} OR {MALFORMED} IS NOT NULL" if malformed else wanted)
     named: dict[str, Column] = {}
     keys: dict[str, Typed] = {}
@@ -104,7 +117,7 @@ def ready(plan: SelectPlan, frame: Frame) -> Ready:
             named[measure(number)] = F.expr(found.text)
     faults = _faults(plan, columns, measures)
     if malformed:
-        faults.insert(0, (f"{MALFORMED} IS NOT NULL", "a message that is no such JSON object"))
+        faults.insert(0, (f"{MALFORMED} IS NOT NULL", "a message that is not such a JSON object"))
     unfit = [unfit_of(columns[name]) for name in plan.columns]
     tests = [f"WHEN {why} IS NOT NULL THEN {why}" for why in unfit if why in data.columns]
     tests += [f"WHEN {test} THEN {spell(reason)}" for test, reason in faults]
@@ -113,22 +126,22 @@ def ready(plan: SelectPlan, frame: Frame) -> Ready:
 
 
 def _key(typed: Typed) -> str:
-    """A key with one bit pattern: -0.0 as 0.0, and every NaN the same."""
+    """Normalize a key: -0.0 becomes 0.0, and all NaNs are equal."""
     if typed.type != "double":
         return typed.text
     return f"if(isnan({typed.text}), double('NaN'), {typed.text} + 0.0D)"
 
 
 def _measured(typed: Typed) -> Typed:
-    """A measure as a number; of anything else only whether it is there is ever asked.
+    """Convert a measure to a number; COUNT(x) of another type only needs to know about NULLs.
 
-    A whole number beyond 2**53 counts as the double nearest to it, as in process; the largest
-    BIGINT stands for 2**63 (``ids.exact.split_integer``).
+    An integer beyond 2**53 is rounded to the nearest double, as in process; the largest BIGINT
+    represents 2**63 (``ids.exact.split_integer``).
     """
     if typed.kind is Kind.NUMBER and typed.whole:
         near = f"cast(cast({typed.text} as double) as bigint)"
         near = f"if({typed.text} >= {_ROUNDS_UP}L, {2**63 - 1}L, {near})"
-        # NULL is not far
+        # for NULL the condition is NULL, and the value stays NULL
         far = f"{typed.text} > {DOUBLE_INTEGERS}L OR {typed.text} < {-DOUBLE_INTEGERS}L"
         text = f"if({far}, {near}, {typed.text})"
         return Typed(text, Kind.NUMBER, whole=True)
@@ -140,7 +153,7 @@ def _measured(typed: Typed) -> Typed:
 def _faults(
     plan: SelectPlan, columns: dict[str, Typed], measures: list[Typed | None]
 ) -> list[tuple[str, str]]:
-    """What no window can take: a test of the row, and the reason."""
+    """List the tests that find bad rows, each with the reason to report."""
     name = plan.order_by[0]
     faults = [(f"({columns[name].text}) IS NULL", NULL_TIME.format(name))]
     if columns[name].kind is Kind.TIME:
@@ -157,11 +170,13 @@ def _faults(
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What one pass over the rows tells: how many, which faults, how far values reach.
+    """What one pass over the rows finds.
 
-    last      the last event time of any sound row, µs
-    reaches   (largest, smallest but 0) magnitude of each measure, of sound rows
-    present   the measures that are NULL nowhere
+    rows      the number of rows
+    faults    the number of bad rows
+    last      the last event time of a valid row, µs
+    reaches   (largest, smallest nonzero) magnitude of each measure, over valid rows
+    present   the measures that contain no NULL
     """
 
     rows: int
@@ -172,14 +187,14 @@ class Survey:
 
 
 def survey(plan: SelectPlan, rows: Ready) -> Survey:
-    """Run that pass: one job, with hardly a shuffle."""
+    """Survey the rows in one job, which shuffles one row per partition."""
     found = rows.data.agg(*survey_columns(plan, rows)).first()
     assert found is not None
     return surveyed(plan, found.asDict())
 
 
 def survey_columns(plan: SelectPlan, rows: Ready) -> list[Column]:
-    """The aggregates of a survey."""
+    """Write the aggregates of a survey."""
     sound = f"{FAULT} IS NULL"
     found = {"ids_rows": "count(*)", "ids_faults": f"count({FAULT})"}
     if TIME in rows.data.columns:
@@ -195,7 +210,7 @@ def survey_columns(plan: SelectPlan, rows: Ready) -> list[Column]:
 
 
 def surveyed(plan: SelectPlan, found: dict[str, Any]) -> Survey:
-    """A survey's aggregates, read."""
+    """Read the aggregates of a survey."""
     reaches: list[tuple[float, float] | None] = []
     for number in range(len(plan.measures)):
         if f"ids_largest{number}" not in found:
@@ -209,13 +224,13 @@ def surveyed(plan: SelectPlan, found: dict[str, Any]) -> Survey:
 
 
 def content_of(plan: SelectPlan, columns: Mapping[str, Typed]) -> str:
-    """The hash of the columns a plan reads, as SQL."""
+    """Write the hash of the columns that a plan uses."""
     each = ", ".join(_hashed(columns[name]) for name in plan.columns)
     return f"xxhash64(cast('{plan.seed}' as bigint), {each})"
 
 
 def _hashed(column: Typed) -> str:
-    """A column's hash; that of NULL is where every hash starts."""
+    """Write the hash of a column; NULL has the hash that every hash starts with."""
     if column.kind is None:
         return f"{START}L"
     if column.kind is Kind.TEXT:
@@ -225,16 +240,16 @@ def _hashed(column: Typed) -> str:
     value = f"cast({column.text} as double)"
     if not column.whole:
         return f"xxhash64({value})"
-    # a NULL is passed over: only numbers beyond the doubles are hashed on
+    # xxhash64 skips NULL, so only integers beyond 2**53 are hashed a second time
     far = f"{column.text} > {DOUBLE_INTEGERS}L OR {column.text} < {-DOUBLE_INTEGERS}L"
     return f"xxhash64({value}, if({far}, {column.text}, NULL))"
 
 
 def priority_of(content: str, ordinal: str) -> str:
-    """The priority of a row by its contents and its number among equal ones, as SQL."""
+    """Write a row's sampling priority, from its contents and its number among equal rows."""
     return f"xxhash64({content}, {ordinal})"
 
 
 def tie_break_of(priority: str) -> str:
-    """What decides between equal values, as SQL."""
+    """Write the hash that orders rows with equal values."""
     return f"xxhash64({priority})"

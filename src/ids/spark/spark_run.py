@@ -1,4 +1,4 @@
-"""Whole scripts over DataFrames, files and topics: what ``ids.query`` does, on Spark."""
+"""Scripts over DataFrames, files and topics: what ``ids.query`` does in process, on Spark."""
 
 from __future__ import annotations
 
@@ -26,25 +26,30 @@ from ids.plan import Schema, SelectPlan, Tables, merged_tables, nothing_asked, p
 from ids.query import shown
 from ids.source import Declared, Source, misread_of, open_table, to_table, unfit_rows
 from ids.spark.count_windows import count_windows
+from ids.spark.expression_sql import UNFIT, Typed, quoted
 from ids.spark.failures import translated
 from ids.spark.file_system import check_shared, path_at
-from ids.spark.frame import Frame, beside, numbered
+from ids.spark.frame import Frame, added_column, numbered
 from ids.spark.kafka_topic import is_kafka
-from ids.spark.preflight import check_batch
+from ids.spark.preflight import check_batch, locate, schema_at, source_schema
 from ids.spark.session import has_session, session_of
 from ids.spark.spark_bad_rows import BatchBadRows, refused
 from ids.spark.spark_prepare import Ready, ready
-from ids.spark.table_location import locate, schema_at, source_schema
 from ids.spark.table_reader import catalog_table, read, retyped
 from ids.spark.time_windows import REACH, streamed_windows, time_windows
-from ids.spark.typed_column import UNFIT, Typed, quoted
 
-_SOME = 1_000  # rows of a DataFrame that are looked at to tell what text is meant for
+_SOME = 1_000  # rows of a DataFrame that are read to guess what a text column was meant to be
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one statement gave: its DataFrame, its keys, and how many bad rows were set aside."""
+    """The result of one statement of a script.
+
+    statement  the parsed SELECT, SHOW or EXPLAIN
+    table      its rows
+    keys       the PARTITION BY columns of a SELECT
+    bad_rows   how many bad rows were set aside
+    """
 
     statement: Statement
     table: DataFrame
@@ -66,24 +71,35 @@ def sql(
     null: str | Sequence[str] = (),
     **named_tables: object,
 ) -> DataFrame:
-    """Run a script on Spark; the last SELECT's emits as a DataFrame.
+    """Run a script on Spark and return the emits of its last SELECT as a DataFrame.
 
-    A table is a DataFrame, or whatever ``ids.sql`` takes. A batch DataFrame in gives a batch
-    DataFrame out, in the order of the emits; a streaming one gives a streaming one, to be written
-    in append mode. A script without a SELECT gives what its last SHOW or EXPLAIN shows.
+    script    str: statements that are separated by semicolons
+    tables    dict, or keyword arguments: a DataFrame (batch or streaming), a file, a directory, a table of Spark's
+              catalog, ``kafka://host:9092/topic``, or anything that ``ids.sql`` accepts
+    spark     SparkSession; default: the tables' session, or the active one, or a new local one
+    bad_rows  str or Path: a directory for bad rows and their reasons (batch only); by default a
+              bad row raises DataError
+    lateness  str or timedelta: how late a row of a stream may be, as in ``"10 seconds"``;
+              default: the delay of the table's own watermark, or 0
+    reach     (float, float), default (1e-9, 1e12): the smallest nonzero and the largest magnitude
+              of a stream's values; another value ends the stream with an error
+    seed      int, default 0: selects the rows that an APPROXIMATE item samples
+    schema    str or dict: types of some columns, as in ``"ts EPOCH_SECONDS, latency DOUBLE"``, or
+              a dict of such texts by table; required for a topic
+    null      str, or several: texts that mean NULL in CSV and JSON Lines files
 
-    tables    more tables, by name: for a name that cannot be a keyword, tables={"seed": df}
-    spark     the session to work in: by default that of the tables, or the active one
-    bad_rows  a directory where rows that no window can take are set aside (batch)
-    lateness  by how much a row of a stream may be late; as a watermark of the table's own says, or
-              not at all, unless it is given
-    reach     the smallest (but 0) and the largest magnitude of a stream's values
-    seed      decides which rows an APPROXIMATE item samples
-    schema    types of some columns, "ts EPOCH_SECONDS, latency DOUBLE", or a dict of them by table
-    null      a text, or several, that means NULL in CSV and JSON Lines files
+    Returns one row per emit: the PARTITION BY columns, ``emit_at``, ``n`` (rows in the window),
+    then the items. A batch result is in the order of the emits; a streaming table gives a streaming
+    DataFrame, to be written in append mode. A script without a SELECT returns its last SHOW or
+    EXPLAIN. A batch runs a job at once to measure the values, and the rest when the result is used.
 
-    In batch, one job at once looks at how far the values reach; the rest runs when the result is
-    asked for. No setting of the session is touched.
+    Raises ScriptError for a mistake in the script, SourceError for a table that cannot be read,
+    DataError for a bad row, and SetupError if Spark cannot start or its workers lack IDS.
+
+    Example::
+
+        script = "SELECT SUM(x) AS s FROM t WINDOW w AS (ORDER BY i ROWS 2 PRECEDING) EMIT CHANGES"
+        ids.spark.sql(script, t=spark.createDataFrame([(1, 5.0), (2, 7.0)], "i INT, x DOUBLE"))
     """
     results = sql_all(
         script,
@@ -114,9 +130,9 @@ def sql_all(
     null: str | Sequence[str] = (),
     **named_tables: object,
 ) -> list[Result]:
-    """Run a script on Spark; what each SELECT, SHOW and EXPLAIN gives, in their order.
+    """Run a script on Spark and return the results of all SELECT, SHOW and EXPLAIN, in order.
 
-    The arguments are those of ``sql``.
+    The parameters are those of ``sql``.
     """
     results = list(
         run_script(
@@ -148,7 +164,7 @@ def run_script(
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
 ) -> Iterator[Result]:
-    """Run a script statement by statement; yields what each SELECT, SHOW and EXPLAIN gives."""
+    """Run a script statement by statement; yield the result of each SELECT, SHOW and EXPLAIN."""
     seed, known = checked_seed(seed), Declared.of(schema, null, tables)
     span = None if lateness is None else microseconds(lateness)
     if not has_session(tables.values(), spark):
@@ -160,7 +176,7 @@ def run_script(
     )
     kept: dict[str, BatchBadRows] = {}  # by table
     with translated():
-        # a mistake in any statement is told before the first one runs
+        # all statements are planned first: a mistake is raised before the first one runs
         for step in list(planned(script, lambda statement: frames.of(statement).schema)):
             statement, plan = step.statement, step.plan
             if not isinstance(statement, Select) or plan is None:
@@ -185,10 +201,9 @@ def opened(
     columns: Mapping[str, str] = {},
     nulls: Sequence[str] = (),
 ) -> Frame:
-    """A table of a script: a DataFrame or a table of the catalog as it is, files through Spark,
-    the rest through Arrow.
+    """Open a table of a script: a DataFrame, a table of the catalog, files, or data in memory.
 
-    ``columns`` are declared, and ``nulls`` mean NULL in text files.
+    ``columns`` are declared types, and ``nulls`` mean NULL in text files.
     """
     table = catalog_table(session, data)
     data = data if table is None else table
@@ -207,7 +222,7 @@ def opened(
 
 
 def _as_in_process(frame: Frame, known: Schema) -> Frame:
-    """The frame with what is known in process of columns that Spark cannot tell about."""
+    """Complete a frame with columns that Spark cannot describe: all NULL, or not supported."""
     nothing = {name: Typed("NULL", None) for name, kind in known.kinds.items() if kind is None}
     unsupported = frame.unsupported | dict(known.unsupported)
     held = frame.columns | nothing
@@ -215,7 +230,7 @@ def _as_in_process(frame: Frame, known: Schema) -> Frame:
 
 
 def _in_memory(session: SparkSession, source: Source, columns: Iterable[str]) -> DataFrame:
-    """A table in memory, and why values of its columns are not of their declared types."""
+    """Convert a table in memory, with the reasons why values do not fit their declared types."""
     table = to_table(source.read(source.schema))
     own = table.column_names
     for name in columns:
@@ -223,16 +238,16 @@ def _in_memory(session: SparkSession, source: Source, columns: Iterable[str]) ->
         rows, why = unfit_rows(source, [name])
         reasons[rows] = why
         table = table.append_column(UNFIT + name, pa.array(reasons, pa.string()))
-    # by number, since names may differ only in case
+    # by number, because names may differ only in case
     places = [numbered(number) for number in range(table.num_columns)]
     data = session.createDataFrame(table.rename_columns(places))
     held = [F.col(place).alias(name) for place, name in zip(places, own, strict=False)]
     marks = zip(places[len(own) :], table.column_names[len(own) :], strict=True)
-    return data.select(*held, *(beside(own, F.col(place), mark) for place, mark in marks))
+    return data.select(*held, *(added_column(own, place, mark) for place, mark in marks))
 
 
 def _misread_in(data: DataFrame, columns: Mapping[str, str], name: str) -> Misread | None:
-    """What a text column of a DataFrame seems to have been meant for, by some of its rows."""
+    """Guess from some rows what a text column of a DataFrame was meant to be."""
     if name in columns or data.isStreaming:
         return None
     some = data.select(quoted(name)).limit(_SOME).toArrow()
@@ -244,7 +259,7 @@ def _batch(statement: Select, plan: SelectPlan, frame: Frame, kept: BatchBadRows
 
     def on_faults(_: Ready, faults: int) -> None:
         nonlocal bad
-        # a row's place is that before WHERE
+        # a row's number counts the rows before WHERE
         placed = frame.placed()
         if kept is None:
             raise refused(plan.table, placed, ready(plan, placed))
@@ -262,13 +277,13 @@ def _streamed(
     for item in plan.sampled:
         assert item.approximate is not None
         raise ScriptError(
-            "APPROXIMATE over a streaming DataFrame has no streaming DataFrame as its result",
+            "ids.spark.sql cannot run APPROXIMATE over a streaming DataFrame",
             item.approximate.at,
-            "run it with ids.spark.start, or leave the clause out",
+            "use ids.spark.start, or leave the clause out",
         )
     if isinstance(plan.window, CountWindow):
         raise ScriptError(
-            "ROWS over a streaming DataFrame has no streaming DataFrame as its result",
-            hint="run it with ids.spark.start, or use RANGE",
+            "ids.spark.sql cannot run ROWS over a streaming DataFrame",
+            hint="use ids.spark.start, or use RANGE",
         )
     return streamed_windows(plan, frame, lateness, reach)

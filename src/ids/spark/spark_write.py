@@ -1,24 +1,30 @@
-"""Where results go out of Spark: the files ``ids.sink`` would write, or a Kafka topic.
+"""Results of Spark, written as the files of ``ids.sink`` or to a Kafka topic.
 
-A directory gets the files that Spark's tasks write. A single file is written by the driver: Spark
-spools the result in its order beside it, and from there it runs through the driver a row group at
-a time. Either way the rows that have come there are counted, and must be those that were computed.
+Spark's tasks write the files of a directory. The driver writes a single file: Spark spools the
+result in order beside it, and the driver copies it one row group at a time. In both cases the
+written rows are counted, and must be as many as were computed.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory, gettempdir
-from typing import BinaryIO
+from time import monotonic, sleep
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
+from pyspark import InheritableThread
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -42,7 +48,6 @@ from ids.sink import (
     write_jsonl,
 )
 from ids.source import ARROW_TYPES
-from ids.spark.arrow_map import mapped
 from ids.spark.failures import translated
 from ids.spark.file_system import (
     UNMARKED,
@@ -50,17 +55,17 @@ from ids.spark.file_system import (
     files_at,
     is_on_cluster,
     literal,
-    named,
     path_at,
 )
-from ids.spark.frame import by_number
+from ids.spark.frame import by_number, mapped
 from ids.spark.kafka_topic import Topic, is_kafka, messages, send
-from ids.spark.session import run_to_end
 
 _LINE = "value"
 _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
-_GROUP = 1 << 20  # rows of a row group, as Arrow has it when it writes a whole table
+_GROUP = 1 << 20  # rows per row group, Arrow's default
 _BATCH = 1 << 16
+_PAUSE = 0.2
+_TASK_TIMEOUT = 30.0  # seconds for tasks to end; in a shared session they may be of other jobs
 
 
 def write_parts(
@@ -72,10 +77,10 @@ def write_parts(
     *,
     durable: bool = True,
 ) -> tuple[list[str], int]:
-    """Write rows below ``name``, each partition a file; the names of the files, and how many rows.
+    """Write rows to a directory, one file per partition; return file names and row count.
 
-    The files must hold as much as was computed, as far as the driver sees: on a disk that it does
-    not share with the workers they do not. ``durable`` files survive a crash of the machine.
+    Raises SourceError if the driver does not see all that was computed, as on a disk that it does
+    not share with the workers. ``durable`` files survive a crash of the machine.
     """
     computed = Observation()
     data = data.observe(computed, F.count(F.lit(1)).alias("rows"))
@@ -84,13 +89,13 @@ def write_parts(
         if format_ is Format.PARQUET:
             writer = data.write.mode("overwrite").options(**UNMARKED)
             with _microseconds(data.sparkSession):
-                run_to_end(data.sparkSession, partial(writer.parquet, place))
+                _run_to_end(data.sparkSession, partial(writer.parquet, place))
         else:
             lines = mapped(data, _Lines(schema, format_), f"{_LINE} string")
             length = Observation()
             lines = lines.observe(length, F.expr(f"sum(octet_length({_LINE}) + 1)").alias("bytes"))
             writer = lines.write.mode("overwrite").options(**UNMARKED)
-            run_to_end(data.sparkSession, partial(writer.text, place, compression="none"))
+            _run_to_end(data.sparkSession, partial(writer.text, place, compression="none"))
     parts = [e for e in files.entries(name) if e.name.startswith("part-") and e.bytes]
     if durable and isinstance(files, LocalFiles) and files.exists(name):
         files.sync(name)
@@ -98,7 +103,7 @@ def write_parts(
         written, expected = _rows(data, files, name, parts), "rows"
     else:
         written, expected = sum(part.bytes for part in parts), "bytes"
-    # a plan that turns out empty forgets what it has watched
+    # an Observation is never filled if Spark finds that the plan is empty
     if not written:
         with translated():
             due, rows = (0, 0) if data.isEmpty() else (1, 0)
@@ -106,17 +111,65 @@ def write_parts(
         rows = computed.get["rows"]
         due = rows if expected == "rows" else length.get["bytes"]
     if written != due:
-        told = f"{written:,} of {due:,} {expected}" if written else "nothing"
+        found = f"only {written:,} of {due:,} {expected}" if written else "nothing"
         raise SinkError(
-            f"{told} came to {named(place)}; name a place on storage that the driver and the "
-            "workers share"
+            f"{found} arrived in {place.removeprefix('file:')}; use storage that the driver and "
+            "the workers share"
         )
     return [part.name for part in parts] if rows else [], rows
 
 
+def _run_to_end(session: SparkSession, job: Callable[[], None]) -> None:
+    """Call ``job``, which makes Spark write; if it fails, wait until nothing writes any more.
+
+    An interrupt leaves a call into Java at once, but the call continues there and may start its
+    tasks later. So the call runs in a thread of its own, which ends when Java has finished.
+    """
+    failed: list[BaseException] = []
+    tag = f"ids-{token_hex(8)}"
+
+    def call() -> None:
+        session.addTag(tag)
+        try:
+            job()
+        except BaseException as error:
+            failed.append(error)
+
+    thread = InheritableThread(call, session=session)
+    thread.start()
+    try:
+        thread.join()
+        if failed:
+            raise failed[0]
+    except BaseException:
+        while thread.is_alive():
+            session.interruptTag(tag)
+            thread.join(_PAUSE)
+        _wait_for_tasks(session)
+        raise
+
+
+def _wait_for_tasks(session: SparkSession) -> None:
+    """Wait for the tasks of a failed job, which Spark ends a while later.
+
+    The scheduler is asked, because Spark's status lags behind and does not yet include tasks that
+    have just started.
+    """
+    end = monotonic() + _TASK_TIMEOUT
+    try:
+        scheduler: Any = session.sparkContext._jsc.sc().taskScheduler()
+        # Map(driver -> 2)
+        while re.search("-> [1-9]", scheduler.runningTasksByExecutors().toString()):
+            if monotonic() > end:
+                return
+            sleep(_PAUSE / 4)
+    except (PySparkException, Py4JError, AttributeError):
+        return  # Spark Connect does not expose the scheduler
+
+
 @contextmanager
 def _microseconds(session: SparkSession) -> Iterator[None]:
-    """Timestamps as every reader knows them; by default Spark writes 96 bits without a zone."""
+    """Write Parquet timestamps in µs, which every reader supports; Spark's default is INT96."""
     before = session.conf.get(_TIMESTAMPS, None)
     session.conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
     try:
@@ -129,6 +182,7 @@ def _microseconds(session: SparkSession) -> Iterator[None]:
 
 
 def _rows(data: DataFrame, files: Files, name: str, parts: list[Entry]) -> int:
+    """Count the rows in written Parquet files."""
     if isinstance(files, LocalFiles):
         return sum(pq.read_metadata(files.path / name / part.name).num_rows for part in parts)
     if not parts:
@@ -139,7 +193,7 @@ def _rows(data: DataFrame, files: Files, name: str, parts: list[Entry]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Rows of a task as text, a chunk of lines at a time; called with Arrow batches."""
+    """Formats rows as text, one chunk of lines per batch; Spark calls it with Arrow batches."""
 
     schema: pa.Schema
     format_: Format
@@ -151,21 +205,29 @@ class _Lines:
                 continue
             table = pa.Table.from_batches([batch]).rename_columns(self.schema.names)
             text = BytesIO()
-            if self.format_ is Format.CSV:
-                stream_csv(table.cast(self.schema), text, header=header)
-            else:
-                write_jsonl(table.cast(self.schema), text)
+            _write_lines(table.cast(self.schema), text, self.format_, header=header)
             header = False
             lines = text.getvalue().decode().removesuffix("\n")
             yield pa.RecordBatch.from_pydict({_LINE: [lines]})
 
 
-def write(df: DataFrame, target: str | Path, keys: Sequence[str] = ()) -> int:
-    """Write a batch ``df`` in its order; returns the number of rows.
+def _write_lines(table: pa.Table, stream: BinaryIO, format_: Format, *, header: bool) -> None:
+    if format_ is Format.CSV:
+        stream_csv(table, stream, header=header)
+    else:
+        write_jsonl(table, stream)
 
-    A ``.parquet``, ``.csv`` or ``.jsonl`` file, a directory, or ``kafka://host:9092/topic``, where
-    a message's key is the JSON of its ``keys`` (the PARTITION BY columns). A file is either whole
-    or not there; a topic has at least every row, as Kafka's connector promises.
+
+def write(df: DataFrame, target: str | Path, keys: Sequence[str] = ()) -> int:
+    """Write a batch DataFrame in its order and return the number of rows.
+
+    df      the rows, usually from ``ids.spark.sql``
+    target  a ``.parquet``, ``.csv`` or ``.jsonl`` file, a directory (``out/``), or
+            ``kafka://host:9092/topic``
+    keys    columns whose JSON is the key of a Kafka message, usually those of PARTITION BY
+
+    A file appears only when it is complete. A topic gets every row at least once, as Kafka's
+    connector guarantees. Raises SourceError if the target cannot be written.
     """
     with translated():
         if is_kafka(target):
@@ -179,10 +241,10 @@ def write(df: DataFrame, target: str | Path, keys: Sequence[str] = ()) -> int:
 def writing(
     places: Sequence[Target], session: SparkSession
 ) -> Iterator[Callable[[DataFrame, Target], int]]:
-    """What writes results to places that are all files, or files of one directory.
+    """Yield a function that writes results to ``places``: all files, or files of one directory.
 
-    Refuses first what cannot be written. A directory shows what was written when the block ends
-    well, all at once, else nothing.
+    Raises SourceError at once for a place that cannot be written. The files of a directory appear
+    together, when the block succeeds.
     """
     first = places[0]
     check_shared(session, first.place)
@@ -198,7 +260,7 @@ def writing(
 
 
 def _write_directory(files: Files, staged: Staged, df: DataFrame, place: Target) -> int:
-    """Have Spark's tasks write the files of a result."""
+    """Let Spark's tasks write the files of a result."""
     schema, below = arrow_schema(df), f"{staged.directory}/{place.stem}"
     data = df if place.format is Format.PARQUET else by_number(df)
     parts, rows = write_parts(data, schema, files, below, place.format)
@@ -215,7 +277,7 @@ def _write_directory(files: Files, staged: Staged, df: DataFrame, place: Target)
 
 
 def _write_file(df: DataFrame, place: Target) -> int:
-    """Have the driver write the one file of a result."""
+    """Let the driver write the only file of a result."""
     if not is_remote(place.place):
         with opened(place) as stream:
             return write_stream(df, stream, place)
@@ -237,17 +299,17 @@ def _write_file(df: DataFrame, place: Target) -> int:
 
 
 def write_stream(df: DataFrame, stream: BinaryIO, place: Target) -> int:
-    """Write a batch ``df`` in its order to the stream of ``place``; returns the number of rows."""
+    """Write a batch DataFrame in its order to the stream of ``place``; return the row count."""
     schema = arrow_schema(df)
     with _spooled(df, place) as (batches, rows):
         written = write_batches(batches, schema, stream, place.format)
     if written != rows:
-        raise SinkError(f"{written:,} of {rows:,} rows came to {place.place}; run it again")
+        raise SinkError(f"only {written:,} of {rows:,} rows arrived in {place.place}; run again")
     return written
 
 
 def arrow_schema(df: DataFrame) -> pa.Schema:
-    """The schema the in-process engine gives such a result."""
+    """Return the schema that the in-process engine gives such a result."""
     fields = []
     for name, type_ in df.dtypes:
         found = ARROW_TYPES.get(type_.partition(" ")[0].upper())  # a string may have a collation
@@ -262,9 +324,10 @@ def arrow_schema(df: DataFrame) -> pa.Schema:
 
 @contextmanager
 def _spooled(df: DataFrame, place: Target) -> Iterator[tuple[Iterator[pa.RecordBatch], int]]:
-    """The rows of ``df`` in order, and how many, from a hidden folder that goes at the end.
+    """Yield the rows of ``df`` in order, and their number, from a hidden temporary directory.
 
-    It lies beside the file; for a device in this machine's own, which no cluster sees.
+    It is beside the file; for a device it is in the local temporary directory, so on a cluster the
+    rows are collected instead.
     """
     session = df.sparkSession
     if place.device and is_on_cluster(session):
@@ -303,10 +366,8 @@ def write_batches(
         for table in _groups(batches, schema):
             if parquet is not None:
                 parquet.write_table(table, row_group_size=_GROUP)
-            elif format_ is Format.CSV:
-                stream_csv(table, stream, header=not rows)
             else:
-                write_jsonl(table, stream)
+                _write_lines(table, stream, format_, header=not rows)
             rows += table.num_rows
     if format_ is Format.CSV and not rows:
         stream_csv(schema.empty_table(), stream)
@@ -314,7 +375,7 @@ def write_batches(
 
 
 def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows in tables of a row group each; the last is smaller, and none is empty."""
+    """Yield the rows in tables of one row group each; the last is smaller, and none is empty."""
     held: list[pa.Table] = []
     rows = 0
     for batch in batches:

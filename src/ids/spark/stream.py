@@ -24,14 +24,14 @@ from ids.model import Attribution, CountWindow, Duration, Misread, checked_seed,
 from ids.plan import SelectPlan, Tables, merged_tables, planned
 from ids.sink import Files
 from ids.source import Declared
-from ids.spark.arrow_map import check_workers
 from ids.spark.failures import translate, translated
 from ids.spark.file_system import check_shared, files_at, path_at
-from ids.spark.frame import Frame, lateness_of
+from ids.spark.frame import Frame, check_workers, lateness_of
 from ids.spark.kafka_topic import is_kafka
 from ids.spark.preflight import (
     ahead_cap,
     check_stream,
+    locate,
     only_select,
     refuse_beyond_panes,
     refuse_retained_rows,
@@ -47,7 +47,6 @@ from ids.spark.stream_revision import Script, claim, claimed, identity, lock, re
 from ids.spark.stream_status import StreamProgress
 from ids.spark.stream_store import Store
 from ids.spark.stream_time import TimeStep
-from ids.spark.table_location import locate
 from ids.spark.table_reader import catalog_table, read, retyped
 
 if TYPE_CHECKING:

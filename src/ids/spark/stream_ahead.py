@@ -27,13 +27,13 @@ from ids.model import span
 from ids.plan import SelectPlan
 from ids.sink import Files
 from ids.source import ParquetPart, at_once
+from ids.spark.expression_sql import Typed, spell
 from ids.spark.file_system import path_at
 from ids.spark.frame import ORIGIN
 from ids.spark.kafka_topic import MALFORMED
 from ids.spark.spark_prepare import AHEAD, FAULT, TIME, Ready, measure
 from ids.spark.stream_batch import Batch, Counts
 from ids.spark.stream_store import Piece
-from ids.spark.typed_column import Typed, spell
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -43,7 +43,7 @@ from ids.spark.stream_store import Manifest, Piece, Store
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from ids.spark.typed_column import Typed
+    from ids.spark.expression_sql import Typed
 
 NAME = "ids"
 

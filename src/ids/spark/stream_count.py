@@ -31,7 +31,6 @@ from pyspark.sql import types as T
 from ids.errors import ScriptError
 from ids.model import FIRST_INSTANT, CountWindow, Kind, Scale
 from ids.plan import SelectPlan
-from ids.spark.arrow_map import mapped, whole_partition
 from ids.spark.cell_columns import TRUTH_BITS, packed_truths, truth_column, truth_columns
 from ids.spark.count_windows import (
     Reach,
@@ -42,7 +41,8 @@ from ids.spark.count_windows import (
     positions_of,
     tasked_rows,
 )
-from ids.spark.frame import ORIGIN, Frame, with_origin
+from ids.spark.expression_sql import Typed
+from ids.spark.frame import ORIGIN, Frame, mapped, whole_partition, with_origin
 from ids.spark.rank import (
     OLD,
     RANK,
@@ -73,7 +73,6 @@ from ids.spark.stream_batch import Batch, Counts, Emits, Outcome, emit_schema
 from ids.spark.stream_panes import both_ranges
 from ids.spark.stream_revision import Revision
 from ids.spark.stream_store import Piece, Store, alike
-from ids.spark.typed_column import Typed
 
 Rows = npt.NDArray[np.int64]
 

@@ -12,7 +12,7 @@ and older pieces are read as if they had been written under the newest parts.
     panes that go                       -1
     windows                ────────────────   each lasts until the next change of its key
 
-It does in NumPy what ``ids.spark.panes`` does in the JVM.
+It does in NumPy what ``ids.spark.time_windows`` does in the JVM.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from ids.errors import CheckpointError, StateError
 from ids.exact import LIMB_BITS, Parts
 from ids.model import MAX_ROWS, ItemKind, bits_of
 from ids.plan import SelectPlan
-from ids.spark.arrow_map import whole_partition
-from ids.spark.panes import COUNT, INSTANT, PANE, Item, Layout
-from ids.spark.spark_evaluate import Answers, exact_columns
+from ids.spark.frame import whole_partition
+from ids.spark.spark_evaluate import Answers, Item, Layout, exact_columns
+from ids.spark.spark_prepare import COUNT, INSTANT, PANE
 from ids.spark.stream_revision import Revision
 from ids.spark.stream_store import Piece, Store, alike
 

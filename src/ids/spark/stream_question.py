@@ -33,10 +33,10 @@ from ids.model import (
     unused,
 )
 from ids.plan import Registry, SelectPlan, plan_select, unsupported_named
+from ids.spark.expression_sql import Typed
 from ids.spark.file_system import files_at
 from ids.spark.preflight import refuse_beyond_panes
 from ids.spark.stream_store import Manifest, Piece, Store
-from ids.spark.typed_column import Typed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,7 +88,7 @@ class KeptRows:
         """PANE, then a column ``c0``, ``c1``, … for each of the table's."""
         from pyspark.sql import types as T  # a question is checked before there is a pyspark
 
-        from ids.spark.panes import PANE
+        from ids.spark.spark_prepare import PANE
 
         types = {
             "bigint": T.LongType(),

@@ -29,13 +29,13 @@ from pyspark.sql import functions as F
 from ids.errors import DataError
 from ids.model import Attribution, ItemKind, Kind, TimeWindow
 from ids.plan import SelectPlan
+from ids.spark.expression_sql import Typed
 from ids.spark.failures import translated
 from ids.spark.frame import Frame
-from ids.spark.panes import INSTANT, PANE, pane_of
 from ids.spark.session import session_of
 from ids.spark.spark_approximate import estimated_windows
 from ids.spark.spark_evaluate import nameless
-from ids.spark.spark_prepare import FAULT, TIME, Ready, ready
+from ids.spark.spark_prepare import FAULT, INSTANT, PANE, TIME, Ready, pane_of, ready
 from ids.spark.stream_batch import Batch
 from ids.spark.stream_question import (
     Current,
@@ -47,7 +47,6 @@ from ids.spark.stream_question import (
 )
 from ids.spark.stream_store import Piece, Store, alike
 from ids.spark.time_windows import time_windows
-from ids.spark.typed_column import Typed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

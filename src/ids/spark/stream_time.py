@@ -23,12 +23,21 @@ from ids.exact import Parts
 from ids.model import ItemKind, TimeWindow
 from ids.plan import SelectPlan
 from ids.query import with_moments
-from ids.spark.arrow_map import mapped
 from ids.spark.cell_columns import Cells, cells_of, groupable_columns
-from ids.spark.frame import Frame
-from ids.spark.panes import COUNT, INSTANT, Layout, panes
-from ids.spark.spark_evaluate import exact_names, named_output, nameless, output_fields
-from ids.spark.spark_prepare import AHEAD, FAULT, TIME, Faults, Ready, measure, ready
+from ids.spark.expression_sql import Typed, quoted
+from ids.spark.frame import Frame, mapped
+from ids.spark.spark_evaluate import Layout, exact_names, named_output, nameless, output_fields
+from ids.spark.spark_prepare import (
+    AHEAD,
+    COUNT,
+    FAULT,
+    INSTANT,
+    TIME,
+    Faults,
+    Ready,
+    measure,
+    ready,
+)
 from ids.spark.stream_ahead import LATE, WAITING, Ahead, newest, with_late, with_waiting
 from ids.spark.stream_batch import Batch, Counts, Emits, Outcome, emit_schema
 from ids.spark.stream_panes import (
@@ -45,7 +54,7 @@ from ids.spark.stream_panes import (
 from ids.spark.stream_retained import Keeper, Sampler, Turn
 from ids.spark.stream_revision import Begins, Revision
 from ids.spark.stream_store import Piece
-from ids.spark.typed_column import Typed, quoted
+from ids.spark.time_windows import panes
 
 # The number of a task, in its first row: a counter of Spark's has it in the bits from 33 on.
 _TASK, _TASK_OF = "ids_task", "spark_partition_id()"

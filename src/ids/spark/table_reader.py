@@ -1,7 +1,7 @@
-"""Tables as DataFrames: files, directories, topics and tables of the catalog, as IDS reads them.
+"""Tables as DataFrames: files, directories, topics and tables of the catalog.
 
-CSV and JSON Lines files have the types and NULLs of the in-process reader. The schema of Parquet
-files comes from their footers, so no odd column stops the rest.
+CSV and JSON Lines files get the types and NULLs of the in-process reader. The schema of Parquet
+files comes from their footers, so a column that Spark cannot read does not affect the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pyarrow import types
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from ids.errors import SourceError
 from ids.exact import Program
@@ -46,13 +45,7 @@ from ids.source import (
     sample,
     unfit_reason,
 )
-from ids.spark.failures import translated
-from ids.spark.file_system import check_seen, literal, path_at, uri_of
-from ids.spark.frame import LATER, ORIGIN, applied, beside, by_number, mark_of, name_origin
-from ids.spark.kafka_topic import is_kafka, read_kafka
-from ids.spark.session import NANOSECONDS
-from ids.spark.table_location import Location, locate, may_be_table
-from ids.spark.typed_column import (
+from ids.spark.expression_sql import (
     UNFIT,
     Typed,
     floored,
@@ -64,55 +57,52 @@ from ids.spark.typed_column import (
     with_zone,
     zoned_instant,
 )
+from ids.spark.failures import translated
+from ids.spark.file_system import check_seen, literal, path_at, uri_of
+from ids.spark.frame import LATER, ORIGIN, added_column, applied, by_number, mark_of, name_origin
+from ids.spark.kafka_topic import is_kafka, read_kafka
+from ids.spark.preflight import Location, locate, may_be_table
+from ids.spark.session import NANOSECONDS
 
-_TICK = 0.2  # seconds between two looks at a directory without files
+_TICK = 0.2  # seconds between two looks at an empty directory
 _NOUNS = {
     "BIGINT": "a whole number",
     "DOUBLE": "a number",
     "BOOLEAN": "a boolean",
     "TIMESTAMP": "a timestamp",
 }
-_TEXT_TYPES: dict[str, T.DataType] = {
-    "BIGINT": T.LongType(),
-    "DOUBLE": T.DoubleType(),
-    "BOOLEAN": T.BooleanType(),
-    "STRING": T.StringType(),
-}
-_BROKEN = ("DOUBLE", "EPOCH_SECONDS", "EPOCH_MILLIS")
+_FRACTIONS = ("DOUBLE", "EPOCH_SECONDS", "EPOCH_MILLIS")  # types whose numbers may have fractions
 _CSV_OPTIONS = {
     "header": "true",
-    "enforceSchema": "false",  # the header must say what we were told it says
+    "enforceSchema": "false",  # the header must match the schema
     "mode": "FAILFAST",
     "escape": '"',
-    "nullValue": "\x00",  # an empty field is NULL either way; a quoted one is the empty text
+    "nullValue": "\x00",  # an empty field is always NULL; a quoted one is the empty text
     "emptyValue": "",
     "maxColumns": "1000000",
 }
-_SIMPLE: dict[pa.DataType, T.DataType] = {
-    pa.bool_(): T.BooleanType(),
-    pa.int8(): T.ByteType(),
-    pa.int16(): T.ShortType(),
-    pa.int32(): T.IntegerType(),
-    pa.int64(): T.LongType(),
-    pa.uint8(): T.ShortType(),
-    pa.uint16(): T.IntegerType(),
-    pa.uint32(): T.LongType(),
-    pa.float32(): T.FloatType(),
-    pa.float64(): T.DoubleType(),
-    pa.date32(): T.DateType(),
-    pa.date64(): T.DateType(),
+_SIMPLE = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.uint8(): "smallint",
+    pa.uint16(): "int",
+    pa.uint32(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): "date",
+    pa.date64(): "date",
 }
-_WIDE: dict[T.DataType | None, T.DataType] = {
-    **dict.fromkeys((T.ByteType(), T.ShortType(), T.IntegerType()), T.LongType()),
-    T.FloatType(): T.DoubleType(),
+_WIDE = {"tinyint": "bigint", "smallint": "bigint", "int": "bigint", "float": "double"}
+_INSTANTS = {
+    "timestamp_ntz": ("timestamp_ntz", "date"),
+    "timestamp": ("timestamp", "timestamp_ntz"),
 }
-_INSTANTS: list[tuple[T.DataType, tuple[T.DataType, ...]]] = [
-    (T.TimestampNTZType(), (T.TimestampNTZType(), T.DateType())),
-    (T.TimestampType(), (T.TimestampType(), T.TimestampNTZType())),
-]
 _WIDEST_DECIMAL = 38
-_NO_TYPE = "is of a type that Spark does not read; write it again as DOUBLE or DECIMAL(38)"
-_NO_NANOSECONDS = f"holds nanoseconds, which Spark reads only with {NANOSECONDS}=true; set it"
+_NO_TYPE = "has a type that Spark cannot read; write it again as DOUBLE or DECIMAL(38)"
+_NO_NANOSECONDS = f"has nanoseconds, which Spark reads only with {NANOSECONDS}=true; set it"
 _INT64_MAX = np.iinfo(np.int64).max
 
 
@@ -126,16 +116,20 @@ def read(
     wait: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The table at ``place``: a file, a directory of files, or ``kafka://host:9092/topic``.
+    """Read a table into a DataFrame with the columns, types and NULLs of the in-process reader.
 
-    Files lie on any file system that Spark knows: ``s3a://bucket/in``, or a path of this machine.
+    The DataFrame has one more column, ``ids_origin``, which orders the rows as in the input.
 
-    Its columns are those the in-process reader sees, in the same types and with the same NULLs,
-    and ``ids_origin``, which orders the rows as they are in the input. ``schema`` declares the
-    columns of a topic, or the types of some columns of files; ``null`` is a text, or several, that
-    means NULL in text files; ``options`` go to Spark's reader (``maxFilesPerTrigger``). A stream's
-    directory may be empty if its columns are declared: ``wait`` for the first file, or else there
-    are no rows.
+    session  the Spark session
+    place    a file, a directory of files, or ``kafka://host:9092/topic``; files may be on any file
+             system that Spark supports (``s3a://bucket/in``)
+    schema   the columns of a topic, or types for some columns of files, as in
+             ``"ts EPOCH_SECONDS, latency DOUBLE"`` or ``{"latency": "DOUBLE"}``
+    null     a text, or several texts, that mean NULL in CSV and JSON Lines files
+    stream   read as a streaming DataFrame
+    wait     wait for the first file of a stream's directory; otherwise the stream of an empty
+             directory, whose columns must be declared, has no rows
+    options  options for Spark's reader (``{"maxFilesPerTrigger": "1"}``)
     """
     options = options or {}
     columns = declared(schema) if isinstance(schema, str) else schema or {}
@@ -161,12 +155,12 @@ def read(
 def catalog_table(
     session: SparkSession, place: object, *, stream: bool = False
 ) -> DataFrame | None:
-    """The table of the session's catalog that a place names; None if it names files, or a topic."""
+    """Return the table of the session's catalog at ``place``; None if it is a file or a topic."""
     if not isinstance(place, str) or not may_be_table(place):
         return None
     try:
         known = session.catalog.tableExists(place)
-    except AnalysisException:  # there is no such catalog
+    except AnalysisException:  # no such catalog
         known = False
     if not known:
         raise SourceError(missing(local_path(place), "file, directory or table"))
@@ -174,7 +168,7 @@ def catalog_table(
 
 
 def _has_files(path: FilePath, columns: Mapping[str, str], *, wait: bool) -> bool:
-    """Whether there are files by now: their names say what format they are of."""
+    """Tell whether a directory has files; their names tell the format."""
     found = has_files(path, declared=bool(columns))
     while wait and not found:
         sleep(_TICK)
@@ -183,13 +177,17 @@ def _has_files(path: FilePath, columns: Mapping[str, str], *, wait: bool) -> boo
 
 
 def _nothing(session: SparkSession, path: FilePath, columns: Mapping[str, str]) -> DataFrame:
-    """A stream of no rows, over a directory that has no files."""
+    """Return a stream without rows, over an empty directory."""
     types = {n: "TIMESTAMP" if t in EPOCHS else t for n, t in plain_types(columns).items()}
-    schema = ", ".join(f"{quoted(name)} {type_}" for name, type_ in types.items())
-    reader = session.readStream.schema(schema).option("pathGlobFilter", "*.parquet")
+    reader = session.readStream.schema(_ddl(types)).option("pathGlobFilter", "*.parquet")
     data = reader.parquet(literal(uri_of(path)))
-    origin = F.expr(name_origin(encoded=True, place=LATER))
-    return data.select("*", beside(columns, origin, ORIGIN))
+    return data.select("*", added_column(columns, name_origin(encoded=True, row=LATER), ORIGIN))
+
+
+def _ddl(types: Mapping[str, str]) -> str:
+    """Write a schema for Spark's readers; TIMESTAMP alone would depend on a setting."""
+    spelled = {n: "timestamp_ltz" if t.lower() == "timestamp" else t for n, t in types.items()}
+    return ", ".join(f"{quoted(name)} {type_}" for name, type_ in spelled.items())
 
 
 def _read_text(
@@ -201,12 +199,12 @@ def _read_text(
     stream: bool,
     options: Mapping[str, str],
 ) -> DataFrame:
-    """The rows of CSV or JSON Lines files, in which ``nulls`` are NULL.
+    """Read CSV or JSON Lines files, in which ``nulls`` are NULL.
 
-    The declared ``columns`` come as they are in the files, to be converted.
+    The declared ``columns`` are not converted yet.
     """
     sampled = sample(location.files, location.format, columns, nulls)
-    # a CSV reader goes by place, not by name: files are read together that have one order
+    # Spark reads CSV columns by position, so only files with the same header are read together
     groups: dict[tuple[str, ...], list[FilePath]] = {}
     for file, header in sampled.headers.items():
         groups.setdefault(header if location.format == "csv" else (), []).append(file)
@@ -217,7 +215,7 @@ def _read_text(
             "a stream of CSV files needs one order"
         )
     odd = stream or location.has_odd_names()
-    origin = F.expr(name_origin(encoded=odd, place=LATER if stream else None))
+    origin = name_origin(encoded=odd, row=LATER if stream else None)
     frames = []
     for header, members in groups.items():
         if location.format == "csv":
@@ -225,28 +223,27 @@ def _read_text(
             fixed = {**_CSV_OPTIONS, "multiLine": str(sampled.multiline).lower()}
         else:
             held, fixed = _json_types(sampled.types, columns), {"mode": "FAILFAST"}
-        layout = T.StructType([T.StructField(n, _TEXT_TYPES[type_]) for n, type_ in held.items()])
-        raw = location.load(session, members, layout, {**fixed, **options}, stream=stream)
+        raw = location.load(session, members, _ddl(held), {**fixed, **options}, stream=stream)
         values = [
             F.expr(_value(n, type_, nulls) if held[n] == "STRING" else quoted(n)).alias(n)
             for n, type_ in sampled.types.items()
         ]
-        frames.append(raw.select(*values, beside(sampled.types, origin, ORIGIN)))
+        frames.append(raw.select(*values, added_column(sampled.types, origin, ORIGIN)))
     return reduce(DataFrame.unionByName, frames)
 
 
 def _json_types(types: Mapping[str, str], declared: Mapping[str, str]) -> dict[str, str]:
-    """JSON has types of its own, a timestamp is a text there.
+    """Return the types to parse JSON with: timestamps are text there.
 
-    A column declared to hold fractions may come to hold some.
+    A column that is declared with fractions is DOUBLE, even if the sample has none.
     """
-    broken = {n for n, type_ in plain_types(declared).items() if type_ in _BROKEN}
+    broken = {n for n, type_ in plain_types(declared).items() if type_ in _FRACTIONS}
     held = {n: "DOUBLE" if t == "BIGINT" and n in broken else t for n, t in types.items()}
     return {n: "STRING" if type_ == "TIMESTAMP" else type_ for n, type_ in held.items()}
 
 
 def _value(name: str, sql: str, nulls: Sequence[str]) -> str:
-    """A text as a value of its column; one that does not fit ends the query, with its file."""
+    """Convert a text to its column's type; a text that does not fit raises an error."""
     text = quoted(name)
     if nulls:
         text = f"if({text} IN ({', '.join(map(spell, nulls))}), NULL, {text})"
@@ -254,22 +251,22 @@ def _value(name: str, sql: str, nulls: Sequence[str]) -> str:
         return text
     value = zoned_instant(text) if sql == "TIMESTAMP" else f"try_cast({text} AS {sql})"
     before = spell(f"column {name!r} of ")
-    after = spell(f", which is not {_NOUNS[sql]}; mend it, or declare the column STRING")
-    fault = f"concat({before}, _metadata.file_name, ' holds ', {text}, {after})"
+    after = spell(f", which is not {_NOUNS[sql]}; correct it, or declare the column STRING")
+    fault = f"concat({before}, _metadata.file_name, ' contains ', {text}, {after})"
     return f"IF({text} IS NULL, NULL, coalesce({value}, CAST(raise_error({fault}) AS {sql})))"
 
 
 class _Stored(NamedTuple):
-    """How a column lies in a file: what Spark reads it as (None: it does not), and its value."""
+    """How a file stores a column: the type to read it as (None: Spark cannot), and its value."""
 
-    read_as: T.DataType | None
+    read_as: str | None
     value: str
 
 
 def _read_parquet(
     session: SparkSession, location: Location, *, stream: bool, options: Mapping[str, str]
 ) -> DataFrame:
-    """The rows of Parquet files, which may store a column in different widths."""
+    """Read Parquet files, which may store a column with different widths."""
     columns = list(FileSource(location.parts).schema)
     nanos = str(session.conf.get(NANOSECONDS, "false")).lower() == "true"
     stored: dict[FilePath, dict[str, _Stored]] = {}
@@ -283,13 +280,13 @@ def _read_parquet(
     for file, layout in stored.items():
         groups.setdefault(repr(layout), []).append(file)
     odd = stream or location.has_odd_names()
-    place = "_metadata.row_index" if stream else None
-    origin = beside(columns, F.expr(name_origin(encoded=odd, place=place)), ORIGIN)
+    row = "_metadata.row_index" if stream else None
+    origin = added_column(columns, name_origin(encoded=odd, row=row), ORIGIN)
     frames = []
     for members in groups.values():
         layout = stored[members[0]]
-        fields = [T.StructField(n, s.read_as) for n, s in layout.items() if s.read_as is not None]
-        raw = location.load(session, members, T.StructType(fields), options, stream=stream)
+        schema = _ddl({n: s.read_as for n, s in layout.items() if s.read_as is not None})
+        raw = location.load(session, members, schema, options, stream=stream)
         values = [F.expr(column.value).alias(name) for name, column in layout.items()]
         frames.append(raw.select(*values, origin))
     return reduce(DataFrame.unionByName, frames)
@@ -300,14 +297,15 @@ def _stored(part: ParquetPart, name: str, leaf: int, nanos: bool) -> _Stored:
     type_ = type_.value_type if types.is_dictionary(type_) else type_
     sql = quoted(name)
     if kind_of(type_) is Kind.TEXT:
-        return _Stored(T.StringType(), sql)
+        return _Stored("string", sql)
     if types.is_timestamp(type_):
         return _timestamp(name, footer.schema.column(leaf), nanos)
     if types.is_uint64(type_):
         target = "BIGINT" if _largest(footer, leaf) <= _INT64_MAX else "DOUBLE"
-        return _Stored(T.DecimalType(20, 0), f"CAST({sql} AS {target})")
+        return _Stored("decimal(20, 0)", f"CAST({sql} AS {target})")
     if types.is_decimal(type_) and type_.precision <= _WIDEST_DECIMAL:
-        return _Stored(T.DecimalType(type_.precision, type_.scale), f"CAST({sql} AS DOUBLE)")
+        stored = f"decimal({type_.precision}, {type_.scale})"
+        return _Stored(stored, f"CAST({sql} AS DOUBLE)")
     if type_ == pa.null():
         return _Stored(None, "CAST(NULL AS DOUBLE)")
     if type_ in _SIMPLE:
@@ -316,26 +314,26 @@ def _stored(part: ParquetPart, name: str, leaf: int, nanos: bool) -> _Stored:
 
 
 def _timestamp(name: str, column: pq.ColumnSchema, nanos: bool) -> _Stored:
-    """By what the footer says of the bytes; Arrow's own note may name another unit."""
+    """Decide by the footer's logical type; Arrow's own schema may name another unit."""
     sql = quoted(name)
     if column.physical_type == "INT96":
-        return _Stored(T.TimestampType(), sql)
+        return _Stored("timestamp", sql)
     logical = json.loads(column.logical_type.to_json())
     if logical["timeUnit"] == "nanoseconds" and nanos:
-        return _Stored(T.LongType(), floored(sql))
+        return _Stored("bigint", floored(sql))
     if logical["timeUnit"] == "nanoseconds":
         return _Stored(None, _refused(name, _NO_NANOSECONDS, "TIMESTAMP"))
-    held = T.TimestampType() if logical["isAdjustedToUTC"] else T.TimestampNTZType()
+    held = "timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz"
     return _Stored(held, typed(sql, held))
 
 
 def _refused(name: str, why: str, sql_type: str) -> str:
-    """A column that ends the query which asks for it, and only that."""
+    """Write a column that raises an error in the queries that use it."""
     return f"CAST(raise_error({spell(f'column {name!r} {why}')}) AS {sql_type})"
 
 
 def _largest(footer: pq.FileMetaData, leaf: int) -> int:
-    """The largest value of an unsigned column, from the statistics; without them, 2^64 - 1."""
+    """Return an unsigned column's largest value, from its statistics; without them, 2^64 - 1."""
     largest = 0
     for group in range(footer.num_row_groups):
         chunk = footer.row_group(group).column(leaf)
@@ -347,7 +345,7 @@ def _largest(footer: pq.FileMetaData, leaf: int) -> int:
 
 
 def _widest(stored: Mapping[FilePath, Mapping[str, _Stored]]) -> dict[str, _Stored]:
-    """A stream reads all its files under one schema, those to come as well: in the widest types."""
+    """Return the widest types: a stream reads all its files, also future ones, with one schema."""
     first, *others = stored
     found = {name: _wide(name, column) for name, column in stored[first].items()}
     for file in others:
@@ -364,49 +362,50 @@ def _widest(stored: Mapping[FilePath, Mapping[str, _Stored]]) -> dict[str, _Stor
 
 
 def _wide(name: str, column: _Stored) -> _Stored:
-    """Whole numbers as BIGINT, others as DOUBLE: Spark reads narrower ones as these."""
-    wide = _WIDE.get(column.read_as)
-    plain = column.read_as is not None and column.value == typed(quoted(name), column.read_as)
-    return _Stored(wide, typed(quoted(name), wide)) if wide is not None and plain else column
+    """Widen integers to BIGINT and floats to DOUBLE: Spark can read narrower columns as these."""
+    wide = _WIDE.get(column.read_as or "")
+    if wide is None or column.value != typed(quoted(name), column.read_as or ""):
+        return column
+    return _Stored(wide, typed(quoted(name), wide))
 
 
 def _common(name: str, one: _Stored, other: _Stored) -> _Stored | None:
-    """What Spark reads instants of two types as; None if there is nothing."""
-    for wanted, members in _INSTANTS:
+    """Return how Spark can read timestamps of two types; None if it cannot."""
+    for wanted, members in _INSTANTS.items():
         if one.read_as in members and other.read_as in members:
             return _Stored(wanted, typed(quoted(name), wanted))
     return None
 
 
 def retyped(data: DataFrame, columns: Mapping[str, str], place: str) -> DataFrame:
-    """The rows at ``place``, with ``columns`` in their declared types.
+    """Convert ``columns`` to their declared types, as ``ids.source.declared_schema`` in process.
 
-    In process ``ids.source.declared_schema`` does the same. A value that does not fit reads NULL. A
-    column of ours beside it (UNFIT) says which it was, so that the row is bad for a query that
-    reads the column, and for no other.
+    A value that does not fit becomes NULL, and an added column (UNFIT) explains why. So the row is
+    a bad row only in the queries that use the column. ``place`` appears in errors.
     """
     if not columns:
         return data
     fields = data.schema.fields
-    own = {f.name: f"c{number}" for number, f in enumerate(fields) if mark_of(f) is None}
-    given = {f.name: typed_value(own[f.name], f.dataType) for f in fields if f.name in own}
+    own = {f.name: number for number, f in enumerate(fields) if mark_of(f) is None}
+    types = {name: fields[number].dataType.simpleString() for name, number in own.items()}
+    given = {name: typed_value(f"c{number}", types[name]) for name, number in own.items()}
     known = {name: typed for name, typed in given.items() if typed is not None}
     held = {name: typed.kind for name, typed in known.items()}
     placed = by_number(data)
     chosen = [F.col(f"c{number}").alias(f.name) for number, f in enumerate(fields)]
     for name, type_ in fitting_types(columns, held, place).items():
         if held[name] is Kind.NUMBER or held[name] is not kind_of_type(type_):
-            number = int(own[name][1:])
+            number = own[name]
             placed, value, reason = _converted(placed, number, name, known[name], type_)
             chosen[number] = F.expr(value).alias(name)
-            chosen.append(beside(own, F.expr(reason), UNFIT + name))
+            chosen.append(added_column(own, reason, UNFIT + name))
     return placed.select(*chosen)
 
 
 def _converted(
     data: DataFrame, number: int, name: str, typed: Typed, type_: str
 ) -> tuple[DataFrame, str, str]:
-    """``data`` with what is needed beside it; the value in the type, and why there is none."""
+    """Return ``data`` with helper columns, the converted value, and the reason if it is NULL."""
     held, text = f"ids_held{number}", f"ids_text{number}"
     is_text = typed.kind is Kind.TEXT
     trimmed = f"nullif(trim(BOTH {spell(BLANKS)} FROM {typed.text}), '')" if is_text else "''"
@@ -424,7 +423,7 @@ def _converted(
 
 
 def _of_text(text: str, type_: str) -> str:
-    """A trimmed text as a value of the type, NULL where it is none."""
+    """Convert a trimmed text to a type; NULL if it does not fit."""
     if type_ == "BOOLEAN":
         true, false = (", ".join(map(spell, texts)) for texts in (TRUE, FALSE))
         lower = f"lower({text})"
@@ -444,7 +443,7 @@ def _of_number(held: str, whole: bool, type_: str) -> str:
 
 
 def _instants(data: DataFrame, number: int, typed: Typed, type_: str) -> tuple[DataFrame, str]:
-    """Numbers since 1970 as instants: whole ones as they are, the others to the nearest µs."""
+    """Convert numbers since 1970 to timestamps, fractions rounded to the nearest µs."""
     least, largest = epoch_bounds(type_)
     factor = 1_000_000 // EPOCHS[type_]
     whole, double = f"ids_held{number}", f"ids_held{number}"

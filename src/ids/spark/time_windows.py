@@ -1,50 +1,65 @@
 """Time windows on Spark: rows to panes, panes to windows, windows to answers.
 
-Over a batch DataFrame a slide adds the pane that comes and takes back the one that goes: sums run
-on, signed, and are exact, so the cost per pane does not depend on the window's length.
+    rows ─▶ (key, pane, cell) sums ─▶ (key, pane) sums of the window and of every predicate ─▶ emits
 
-Over a streaming DataFrame two aggregations in a chain are kept by Spark itself:
+A pane is the rows of one slide, as sums. Only the first step reads rows. All sums are of integers
+(``ids.exact``), so the order, the partitions and the micro-batches do not change them.
+
+Over a batch DataFrame, each slide adds the sums of the new pane and subtracts those of the expired
+one, so the cost per pane does not depend on the window's length.
+
+Over a streaming DataFrame, Spark keeps the state of two chained aggregations:
 
     rows ─▶ window(event time, slide), key, cell ─▶ window(panes, duration, slide), key ─▶ answers
 
-What comes out is a streaming DataFrame for any sink in append mode: an instant is answered when
-the watermark has passed it. Spark's windows are [start, end) and ours (t - d, t], so event times
-are moved back by a microsecond. They are also moved ahead: by 2000 years under a watermark of ours,
-as Spark starts it in 1970 and drops what lies before; by a millisecond under one of the user's own,
-which cannot be moved along, as an instant that it has only reached is not passed yet.
+The result is a streaming DataFrame for any sink in append mode: an emit appears when the watermark
+has passed it. Spark's windows are [start, end) and ours are (t - d, t], so event times are moved
+back by a microsecond. They are also moved forward: by 2000 years with our own watermark, because
+Spark's watermark starts in 1970 and drops earlier rows; by a millisecond with a watermark of the
+user, which cannot be moved, because the watermark must pass an instant, not just reach it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ids.errors import ScriptError
-from ids.exact import Parts
+from ids.exact import Parts, Program, split, split_integer
 from ids.model import ItemKind, render
 from ids.plan import SelectPlan
 from ids.query import with_moments
-from ids.spark.cell_columns import cells_of, groupable_columns
-from ids.spark.frame import DELAY, Frame, lateness_of
-from ids.spark.panes import COUNT, INSTANT, PANE, Layout, atoms, item_sums, panes, slide_and_width
-from ids.spark.preflight import refuse_beyond_panes
+from ids.spark.cell_columns import Cells, cells_of, groupable_columns
+from ids.spark.expression_sql import spell
+from ids.spark.frame import DELAY, Frame, applied, lateness_of
+from ids.spark.preflight import refuse_beyond_panes, refuse_final
 from ids.spark.spark_approximate import estimated_windows
-from ids.spark.spark_evaluate import evaluate, named_output, nameless, sql_answers
-from ids.spark.spark_prepare import FAULT, TIME, Faults, Ready, Survey, measure, ready, survey
-from ids.spark.typed_column import spell
+from ids.spark.spark_evaluate import Item, Layout, evaluate, named_output, nameless, sql_answers
+from ids.spark.spark_prepare import (
+    COUNT,
+    FAULT,
+    INSTANT,
+    PANE,
+    TIME,
+    Faults,
+    Ready,
+    Survey,
+    measure,
+    pane_of,
+    ready,
+    slide_and_width,
+    survey,
+)
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+REACH = (1e-9, 1e12)  # the default magnitudes of a stream's values
 
-REACH = (1e-9, 1e12)  # the magnitudes a stream takes without being told
-
+_FEW_SUMS = 4  # predicates of measures whose sums are computed row by row
 _SAMPLED = 10_000
 _FEW_VALUES = 1_000
-# µs that event times of a stream are moved ahead
-_YEARS = 730_485 * 86_400_000_000  # 2000 of them: the calendar repeats itself every 400
+# µs that event times of a stream are moved forward
+_YEARS = 730_485 * 86_400_000_000  # 2000 years: the calendar repeats every 400
 _MILLISECOND = 1_000
 
 _EVENT = "ids_event"
@@ -54,10 +69,10 @@ _BEFORE = "ids_before_"
 
 
 def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame:
-    """Every emit of a query with a time window.
+    """Return every emit of a query with a time window.
 
-    One job surveys the rows at once, for the magnitudes of their values and for bad rows, which
-    ``on_faults`` refuses or keeps; all else happens when the result is asked for.
+    One job runs at once: it finds the magnitudes of the values, and bad rows, which are passed to
+    ``on_faults``. The rest runs when the result is used.
     """
     slide, width = slide_and_width(plan)
     refuse_beyond_panes(plan)
@@ -77,8 +92,8 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
     answers = evaluate(with_moments(inner), layout, emits, [*keys, INSTANT, COUNT])
     if plan.sampled:
         answers = estimated_windows(inner, rows, answers)
-    answers = _since_before(inner, answers, keys)
-    if plan.final:  # each key's last
+    answers = _deltas(inner, answers, keys)
+    if plan.final:  # the last emit of each key
         last = F.max(INSTANT).over(Window.partitionBy(*keys))
         answers = answers.withColumn("ids_last", last).filter(F.col(INSTANT) == F.col("ids_last"))
     answers = answers.orderBy(INSTANT, *(F.col(name).asc_nulls_first() for name in keys))
@@ -87,13 +102,14 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
 
 
 def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
-    """Parts that hold every bit of every value."""
+    """Choose parts that represent every bit of every value."""
     found: list[Parts] = []
     for degree, typed, reach in zip(plan.degrees, rows.measures, known.reaches, strict=True):
-        largest, smallest = reach or (0.0, 0.0)
         if typed is None or reach is None:
             found.append(Parts(0, 0, 0))
-        elif typed.whole:
+            continue
+        largest, smallest = reach
+        if typed.whole:
             found.append(Parts.for_integers(int(largest).bit_length() + 1, degree))
         else:
             found.append(Parts.fit(largest, smallest, degree).trimmed(smallest))
@@ -101,7 +117,7 @@ def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
 
 
 def _few_valued(frame: Frame, names: list[str]) -> list[str]:
-    """Which columns hold few values, as far as a few rows tell; only speed depends on it."""
+    """Find the columns with few values, from a sample of rows; only the speed depends on it."""
     if not names:
         return []
     texts = [frame.columns[name].text for name in names]
@@ -111,12 +127,103 @@ def _few_valued(frame: Frame, names: list[str]) -> list[str]:
     return [name for name, values in zip(names, row, strict=True) if values <= _FEW_VALUES]
 
 
+def panes(plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout) -> DataFrame:
+    """Sum valid rows to a table of (key, pane)."""
+    if sum(map(len, layout.predicates)) > _FEW_SUMS:
+        table = _atoms(plan, rows, cells, layout)
+        return table.groupBy(*rows.keys, PANE).agg(*_item_sums(cells, layout))
+    # few sums are computed in one step: that is one shuffle, of fewer groups
+    data, window = _summands(plan, rows, cells, layout, None)
+    sums = {COUNT: window[COUNT]}
+    for name, whole, predicate in layout.columns():
+        only = "" if predicate is None else f" FILTER (WHERE {cells.predicates[predicate]})"
+        sums[name] = window[whole] + only
+    return data.groupBy(*rows.keys, PANE).agg(*_aggregates(sums))
+
+
+def _atoms(
+    plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout, pane: str | None = None
+) -> DataFrame:
+    """Sum valid rows to a table of (key, pane, cell).
+
+    ``pane`` is the column to group by; without it, the pane's number is computed.
+    """
+    data, sums = _summands(plan, rows, cells, layout, pane)
+    groups = [name for name, _ in cells.groups]
+    return data.groupBy(*rows.keys, pane or PANE, *groups).agg(*_aggregates(sums))
+
+
+def _summands(
+    plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout, pane: str | None
+) -> tuple[DataFrame, dict[str, str]]:
+    """Return rows with their keys, pane, cell and parts, and the window's sums over these."""
+    program = Program("ids_v")
+    sums = {COUNT: "count(1)"}
+    for number, parts in enumerate(layout.parts):
+        sums |= _window_sums(program, rows, number, parts)
+    data = rows.data
+    if pane is None:
+        slide, _ = slide_and_width(plan)
+        data, pane = data.withColumn(PANE, F.expr(pane_of(slide))), PANE
+    measures = [
+        _present(number, rows) for number, typed in enumerate(rows.measures) if typed is not None
+    ]
+    named = [f"{text} AS {name}" for name, text in cells.groups]
+    slim = cells.prepared(data).selectExpr(*rows.keys, pane, *measures, *named)
+    return applied(slim, program), sums
+
+
+def _present(number: int, rows: Ready) -> str:
+    """Select a measure; if it contains no NULL, tell Spark, which then skips its NULL checks."""
+    name, typed = measure(number), rows.measures[number]
+    if number not in rows.present or typed is None:
+        return name
+    return f"coalesce({name}, {'0L' if typed.whole else '0.0D'}) AS {name}"
+
+
+def _window_sums(program: Program, rows: Ready, number: int, parts: Parts) -> dict[str, str]:
+    """Write the sums of one measure over a group of rows; rows with NULL are not players."""
+    typed = rows.measures[number]
+    whole = Item(number, None)
+    if typed is None:
+        return {whole.count: "count(1)"}
+    value = program.column(measure(number))
+    cut = split_integer if typed.whole else split
+    first, second = cut(value, parts) if parts.levels else ([], [])
+    # without NULLs this is the same aggregate as COUNT, which Spark computes once
+    sums = {whole.count: f"count({1 if number in rows.present else measure(number)})"}
+    sums |= {whole.first(level): f"sum({part.text})" for level, part in enumerate(first)}
+    sums |= {whole.second(level): f"sum({part.text})" for level, part in enumerate(second)}
+    return sums
+
+
+def _item_sums(
+    cells: Cells, layout: Layout, condition: str = "true", prefix: str = ""
+) -> list[Column]:
+    """Write the sums of the window and of every predicate, over atoms where ``condition`` holds."""
+
+    def added(column: str, test: str) -> str:
+        return f"sum({column})" if test == "true" else f"sum(if({test}, {column}, 0L))"
+
+    sums = {COUNT: added(COUNT, condition)}
+    for name, whole, predicate in layout.columns():
+        test = condition
+        if predicate is not None:
+            test = f"({condition} AND {cells.predicates[predicate]})"
+        sums[name] = added(whole, test)
+    return [F.expr(text).alias(prefix + name) for name, text in sums.items()]
+
+
+def _aggregates(sums: dict[str, str]) -> list[Column]:
+    return [F.expr(f"coalesce({text}, 0L)").alias(name) for name, text in sums.items()]
+
+
 def windows(
     width: int, table: DataFrame, keys: list[str], sums: list[str], final: int
 ) -> DataFrame:
-    """Sums of the window at every instant (in slides) whose window is not empty, up to ``final``.
+    """Sum panes to windows: one row per instant, up to ``final``, whose window is not empty.
 
-    ``table`` is a pane table, a window ``width`` panes; INSTANT takes the place of PANE.
+    ``table`` is a pane table, and a window is ``width`` panes long. INSTANT replaces PANE.
     """
     if width == 1:
         return table.withColumnRenamed(PANE, INSTANT)
@@ -138,14 +245,14 @@ def windows(
         *(f"sum({s}) OVER ({so_far}) AS {s}" for s in sums),
         f"lead({PANE}) OVER ({ordered}) AS ids_next",
     ).filter(F.col(COUNT) > 0)
-    # a window without a pane that comes or goes is that of the instant before
+    # the window does not change at instants where no pane is added or expires
     until = F.least(F.col("ids_next") - 1, F.lit(final))
     emitted = totals.filter(F.col(PANE) <= until)
     return emitted.select(*keys, F.explode(F.sequence(F.col(PANE), until)).alias(INSTANT), *sums)
 
 
-def _since_before(plan: SelectPlan, answers: DataFrame, keys: list[str]) -> DataFrame:
-    """SHAPLEY_DELTA: less the attribution one slide before, if there was a window."""
+def _deltas(plan: SelectPlan, answers: DataFrame, keys: list[str]) -> DataFrame:
+    """Subtract from each SHAPLEY_DELTA the attribution one slide before, if there was a window."""
     exact = [item for item in plan.items if item.approximate is None]
     order = Window.partitionBy(*keys).orderBy(INSTANT)
     adjoining = F.lag(INSTANT).over(order) == F.col(INSTANT) - 1
@@ -159,18 +266,14 @@ def _since_before(plan: SelectPlan, answers: DataFrame, keys: list[str]) -> Data
 def streamed_windows(
     plan: SelectPlan, frame: Frame, lateness: int | None, reach: tuple[float, float]
 ) -> DataFrame:
-    """The emits of a query over a streaming DataFrame, as a streaming DataFrame.
+    """Return the emits of a query over a streaming DataFrame, as a streaming DataFrame.
 
-    lateness  µs that a row may be late; None: as a watermark of the table's own says
-    reach     the smallest (but 0) and the largest magnitude of any measure; a value outside, a
-              bad row, or a pane of too many rows ends the stream with an error, never silently
+    lateness  µs that a row may be late; None: the delay of the table's own watermark
+    reach     the smallest nonzero and the largest magnitude of any measure; a value outside, a bad
+              row, or a pane with too many rows ends the stream with an error
     """
     slide, width = slide_and_width(plan)
-    if plan.final:
-        raise ScriptError(
-            "EMIT FINAL has no end to wait for on a stream",
-            hint="write EMIT CHANGES, or run over the files as a batch",
-        )
+    refuse_final(plan)
     refuse_beyond_panes(plan)
     rows = ready(plan, frame)
     layout = Layout.of(plan, _declared_parts(plan, rows, reach))
@@ -179,19 +282,19 @@ def streamed_windows(
     first = -max(slide, ahead) if frame.watermarks else None
     guarded = rows.data.withColumn(TIME, F.expr(_guard(plan, rows, reach, first)).cast("bigint"))
     moved = _moved(guarded, ahead, span, own=bool(frame.watermarks))
-    # selected, since withColumn over Spark Connect forgets that a column is a window
+    # select, because over Spark Connect withColumn forgets that a column is a window
     step, start = f"{slide} microseconds", f"{ahead % slide} microseconds"
     rows = replace(rows, data=moved.select("*", F.window(_EVENT, step, step, start).alias(_PANE)))
     cells = cells_of(plan.predicates, frame.columns)
-    table = atoms(plan, rows, cells, layout, _PANE)
+    table = _atoms(plan, rows, cells, layout, _PANE)
     asks_before = any(item.kind is ItemKind.DELTA for item in plan.items)
     panes_asked = width + asks_before
     over = F.window(F.window_time(_PANE), f"{panes_asked * slide} microseconds", step, start)
     spread = table.select("*", over.alias(_WINDOW))
-    sums = item_sums(cells, layout)
+    sums = _item_sums(cells, layout)
     if asks_before:
-        sums = item_sums(cells, layout, f"({_PANE}.start > {_WINDOW}.start)")
-        sums += item_sums(cells, layout, f"({_PANE}.end < {_WINDOW}.end)", _BEFORE)
+        sums = _item_sums(cells, layout, f"({_PANE}.start > {_WINDOW}.start)")
+        sums += _item_sums(cells, layout, f"({_PANE}.end < {_WINDOW}.end)", _BEFORE)
     summed = spread.groupBy(_WINDOW, *rows.keys).agg(*sums).filter(F.col(COUNT) > 0)
     kept = [_WINDOW, *rows.keys, COUNT]
     answers = sql_answers(nameless(plan), layout, summed, kept, _BEFORE if asks_before else None)
@@ -200,16 +303,16 @@ def streamed_windows(
 
 
 def _moved(data: DataFrame, ahead: int, lateness: int, *, own: bool) -> DataFrame:
-    """Rows with the event time that Spark sees, under our watermark or the user's own."""
+    """Add the event time for Spark's windows, with our watermark or the user's ``own``."""
     event = F.expr(f"timestamp_micros({TIME} + {ahead - 1}L)")
     if own:
-        # Spark compares whatever column says so with the one watermark of the stream
+        # Spark compares every column with this metadata with the stream's only watermark
         return data.select("*", event.alias(_EVENT, metadata={DELAY: lateness // 1_000}))
     return data.withColumn(_EVENT, event).withWatermark(_EVENT, f"{lateness} microseconds")
 
 
 def _declared_parts(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -> list[Parts]:
-    """Parts that hold every bit of whole numbers, and of others as far as ``reach`` says."""
+    """Choose parts that represent every bit of integers, and of other values within ``reach``."""
     smallest, largest = reach
     found = [
         Parts(0, 0, 0)
@@ -222,21 +325,21 @@ def _declared_parts(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -
     if any(parts.wide for parts in found):
         raise ScriptError(
             f"magnitudes from {smallest:g} to {largest:g} are too far apart to be summed exactly",
-            hint="give a narrower reach",
+            hint="set a narrower reach",
         )
     return found
 
 
 def _guard(plan: SelectPlan, rows: Ready, reach: tuple[float, float], first: int | None) -> str:
-    """The event time; a bad row, or a value out of reach, ends the stream with a line that says so.
+    """Write the event time; a bad row, or a value outside ``reach``, raises an error.
 
-    So does one at or before ``first``, µs, which Spark would drop.
+    So does an event time at or before ``first``, µs, because Spark would drop the row.
     """
-    said = spell(f" in {plan.table}; leave such rows out with WHERE")
-    tests = [f"WHEN {FAULT} IS NOT NULL THEN raise_error(concat({FAULT}, {said}))"]
+    remedy = spell(f" in {plan.table}; leave such rows out with WHERE")
+    tests = [f"WHEN {FAULT} IS NOT NULL THEN raise_error(concat({FAULT}, {remedy}))"]
     if first is not None:
-        text = f"an event time {plan.order_by[0]!r} of {plan.table} lies before 1970, where "
-        text += "Spark's watermark starts; give a lateness in place of withWatermark"
+        text = f"an event time {plan.order_by[0]!r} of {plan.table} is before 1970, where "
+        text += "Spark's watermark starts; set lateness instead of withWatermark"
         tests.append(f"WHEN {TIME} <= {first}L THEN raise_error({spell(text)})")
     smallest, largest = reach
     for number, typed in enumerate(rows.measures):
@@ -246,6 +349,6 @@ def _guard(plan: SelectPlan, rows: Ready, reach: tuple[float, float], first: int
         size = f"abs({measure(number)})"
         outside = f"{size} >= {largest!r}D OR ({size} > 0D AND {size} < {smallest!r}D)"
         text = f"a value of {render(expression)!r} is not between {smallest:g} and {largest:g} in "
-        text += "magnitude; give the stream a wider reach"
+        text += "magnitude; set a wider reach"
         tests.append(f"WHEN {outside} THEN raise_error({spell(text)})")
     return f"CASE {' '.join(tests)} ELSE {TIME} END"

@@ -55,11 +55,11 @@ def _ids(spark: SparkSession, load: Load, place: Path) -> dict[str, float]:
         load.script,
         checkpoint=place / "checkpoint",
         output=f"{place}/out/",
-        once=True,
+        available_now=True,
         on_progress=watch,
         events=_rows(spark, place),
     )
-    running.wait()
+    running.await_termination()
     spent = [late[0] - early[0] for early, late in pairwise(used)]
     state = _size(place / "checkpoint/data")
     return {
@@ -69,8 +69,8 @@ def _ids(spark: SparkSession, load: Load, place: Path) -> dict[str, float]:
         "driver_bytes": used[-1][1],
         "worker_bytes": workers,
         "shuffled_bytes": (used[-1][2] - used[-1 - _MEASURED][2]) / _MEASURED,
-        "emits": running.progress().totals.emits / load.batches,
-        "state_rows": running.progress().state_rows,
+        "emits": running.last_progress.totals.emits / load.batches,
+        "state_rows": running.last_progress.state_rows,
         "state_bytes": state,
     }
 

@@ -49,7 +49,7 @@ def test_a_stream_run_with_retain_is_asked(spark: SparkSession, call: Call, tmp_
     query = tmp_path / "query.sql"
     query.write_text(stream_script(keys="tier"))
     code, _, err = call(
-        "run", query, "--engine", "spark", "--stream", "--once", "--retain",
+        "run", query, "--engine", "spark", "--stream", "--available-now", "--retain",
         "--checkpoint", tmp_path / "ck", "--table", f"events={tmp_path / 'in'}",
     )  # fmt: skip
     assert code == 0, err
@@ -137,8 +137,8 @@ def test_another_process_asks_while_the_stream_runs(spark: SparkSession, tmp_pat
     )  # fmt: skip
     try:
         until = monotonic() + 300
-        while running.progress().batch != 1:
-            assert running.active and monotonic() < until
+        while running.last_progress.batch != 1:
+            assert running.is_active and monotonic() < until
             sleep(0.05)
         command = "import sys; from ids.cli import main; main()"
         question = ["ask", str(tmp_path / "ck"), "AVG(latency)", "slow OR size > 0"]
@@ -147,7 +147,7 @@ def test_another_process_asks_while_the_stream_runs(spark: SparkSession, tmp_pat
             [sys.executable, "-c", command, *question, *spark_of_its_own],
             check=False, capture_output=True, text=True,
         )  # fmt: skip
-        assert running.active
+        assert running.is_active
         assert (told.returncode, told.stderr) == (0, "")
         (tmp_path / "out.csv").write_text(told.stdout)
         (row,) = csv.read_csv(tmp_path / "out.csv").to_pylist()

@@ -153,7 +153,7 @@ def test_debug_shows_the_traceback_before_the_line(
         (["fly"], "No such command 'fly'"),
         (["run", "q.sql", "--engine", "warp"], "'warp' is not known; use spark or local"),
         (["run", "q.sql", "--engine", "local", "--stream"], "is for Spark; leave out --engine"),
-        (["run", "q.sql", "--engine", "spark", "--once"], "is for streams; add --stream"),
+        (["run", "q.sql", "--engine", "spark", "--available-now"], "is for streams; add --stream"),
         (["run", "q.sql", "--engine", "spark", "--schema", "t=a INT"], "no --table is called 't'"),
         (["run", "q.sql", "--table", "t"], "'t' is not NAME=PATH"),
         (["run", "q.sql", "--table", "t=a", "--table", "t=b"], "'t' is given twice"),

@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 import ids
-from ids.spark import Running, StreamProgress
+from ids.spark import Stream, StreamProgress
 from ids.spark.stream_status import Totals
 
 LONG = f"<ids.Engine Changelog(), value x, x * 2, 2 rows inside, predicates {', '.join('abcdefgh')}"
@@ -78,7 +78,7 @@ def test_a_stream_shows_its_state_and_its_totals(
     progress = StreamProgress(totals=Totals(rows=1_234, late=2, ahead=1, bad=3, emits=40))
     batches: Any = SimpleNamespace(progress=progress, failure=failure, end=lambda: None)
     unused: Any = None
-    running = Running(Query(**query), batches, unused, unused, Path(), unused)  # type: ignore[arg-type]
+    running = Stream(Query(**query), batches, unused, unused, Path(), unused)  # type: ignore[arg-type]
     running._stopped = stopped
     counts = "1,234 rows, 2 late, 1 ahead, 3 bad, 40 emits"
     assert repr(running) == f"<ids.spark stream, {phase}: {counts}>"

@@ -143,9 +143,9 @@ def every_way(
             checkpoint=place / "ck",
             bad_rows=place / "stream",
             retain=frame == "time",
-            once=True,
+            available_now=True,
         )
-        running.wait()
+        running.await_termination()
         expected = ids.sql(text, t=faulty, bad_rows=place / "ours")
         same(before_the_end(expected), running.table())
         parts = sorted((place / "stream").glob("*.parquet"))

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 import ids
 from ids.errors import DataError, IdsError, ScriptError, StateError
-from ids.spark import Running, start
+from ids.spark import Stream, start
 from ids.spark.file_system import files_at
 from ids.spark.stream_question import KeptRows
 from ids.spark.stream_store import Piece, Store
@@ -36,7 +36,7 @@ def script(keys: str = "", where: str = "", items: str = "COUNT(*) AS c", slide:
 
 
 def asked(
-    running: Running, table: pa.Table, aggregate: str, predicate: str, **options: str
+    running: Stream, table: pa.Table, aggregate: str, predicate: str, **options: str
 ) -> list[tuple[Any, ...]]:
     """What ``ids.sql`` over the whole table says at the instant a question is about."""
     item = f"SHAPLEY_ATTRIBUTE({aggregate}, {predicate} WITH (SHARE, LIFT)) AS q"
@@ -45,7 +45,7 @@ def asked(
     return [tuple(row.values()) for row in then.to_pylist()]
 
 
-def checked(running: Running, table: pa.Table, aggregate: str, predicate: str, **o: str) -> None:
+def checked(running: Stream, table: pa.Table, aggregate: str, predicate: str, **o: str) -> None:
     found = running.attribute(aggregate, predicate)
     assert isinstance(found, ids.Attribution)
     ((_, n, value, share, lift),) = asked(running, table, aggregate, predicate, **o)
@@ -80,7 +80,7 @@ def ordered(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(map(repr, rows))
 
 
-def inside_or_newer(table: pa.Table, running: Running) -> list[str]:
+def inside_or_newer(table: pa.Table, running: Stream) -> list[str]:
     """The rows of the window at its end, and those after it, as they would be kept."""
     micros = table["event_time"].cast(pa.int64())
     since = int(running.window_end.timestamp()) * 1_000_000 - 30_000_000
@@ -165,7 +165,7 @@ def test_late_and_bad_rows_and_those_of_where_are_not_kept(
         spark, script(where=where, items="SUM(latency) AS s"), tmp_path / "in",
         retain=True, bad_rows=tmp_path / "bad", lateness="4 seconds",
     )  # fmt: skip
-    totals = running.progress().totals
+    totals = running.last_progress.totals
     assert totals.late and totals.bad == 1
     wanted = pc.or_kleene(pc.not_equal(table["tier"], "free"), pc.greater(table["latency"], 10))
     _, _, rows = kept(tmp_path / "ck")
@@ -265,8 +265,10 @@ def test_columns_that_are_made_of_those_in_the_files_are_columns(
     arrive(table, tmp_path / "in", [40])
     made = source(spark, tmp_path / "in").withColumn("twice", F.expr("latency * 2"))
     asking = script(items="SUM(twice) AS s")
-    running = start(asking, checkpoint=tmp_path / "ck", once=True, retain=retain, events=made)
-    running.wait()
+    running = start(
+        asking, checkpoint=tmp_path / "ck", available_now=True, retain=retain, events=made
+    )
+    running.await_termination()
     table = table.append_column("twice", pc.multiply(table["latency"], 2.0))
     assert running.table().equals(expected(asking, table))
     if retain:

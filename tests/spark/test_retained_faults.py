@@ -60,7 +60,7 @@ def test_a_stream_at_work_is_asked_while_it_writes(
     )
     try:
         until, answers = monotonic() + 300, 0
-        while running.active and monotonic() < until and running.progress().batch != 7:
+        while running.is_active and monotonic() < until and running.last_progress.batch != 7:
             try:
                 before = running.window_end
                 found = running.attribute("AVG(latency)", "slow")
@@ -73,7 +73,7 @@ def test_a_stream_at_work_is_asked_while_it_writes(
             assert isinstance(found, ids.Attribution)
             assert (found.value, found.n) in [*possible, (0.0, 0)]
             answers += 1
-        assert answers and running.progress().batch == 7
+        assert answers and running.last_progress.batch == 7
     finally:
         running.stop()
     checked(running, table, "AVG(latency)", "slow")

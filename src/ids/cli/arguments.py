@@ -94,7 +94,7 @@ class StreamOptions:
     lateness: str | None
     max_ahead: str | None
     trigger: str | None
-    once: bool
+    available_now: bool
     retain: bool
 
     def flags(self) -> dict[str, object]:

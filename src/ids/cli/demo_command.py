@@ -15,7 +15,7 @@ from ids.demo import FEWEST
 
 if TYPE_CHECKING:
     from ids.demo import Story
-    from ids.spark import Running, StreamProgress
+    from ids.spark import Stream, StreamProgress
 
 _ROWS = 200_000
 
@@ -79,7 +79,7 @@ def _stream(session: Any, story: Story, events: Path, out: Path, console: Consol
     results = out / "attributions"
     shown: set[Path] = set()
 
-    def begin(screen: Screen) -> Running:
+    def begin(screen: Screen) -> Stream:
         def advance(progress: StreamProgress) -> None:
             screen.advance(progress)
             for part in sorted({*results.glob("part-*.parquet")} - shown):
@@ -91,7 +91,7 @@ def _stream(session: Any, story: Story, events: Path, out: Path, console: Consol
             story.listing(),
             checkpoint=out / "checkpoint",
             output=f"{results}/",
-            once=True,
+            available_now=True,
             spark=session,
             on_progress=advance,
             server_events=table,

@@ -20,7 +20,7 @@ from ids.sink import Target
 from ids.source import Declared, find_files, has_files
 
 if TYPE_CHECKING:
-    from ids.spark import Result, Running
+    from ids.spark import Result, Stream
 
 # Only ids.spark imports pyspark: its objects pass through here.
 Session = Any
@@ -134,7 +134,7 @@ def run_stream(script: str, job: Job, options: StreamOptions, format_: str | Non
     with Bar():
         session = session_for(job)
 
-    def begin(screen: Screen) -> Running:
+    def begin(screen: Screen) -> Stream:
         return spark.start(
             script,
             checkpoint=checkpoint,
@@ -142,8 +142,7 @@ def run_stream(script: str, job: Job, options: StreamOptions, format_: str | Non
             lateness=options.lateness or "0 seconds",
             max_ahead=options.cap if options.max_ahead else spark.MAX_AHEAD,
             trigger=options.trigger,
-            available_now=options.once,
-            once=False,
+            available_now=options.available_now,
             bad_rows=job.bad_rows,
             retain=options.retain,
             seed=job.seed,
@@ -154,7 +153,7 @@ def run_stream(script: str, job: Job, options: StreamOptions, format_: str | Non
             **job.tables,
         )
 
-    if not options.once:
+    if not options.available_now:
         _note_waiting(job, session)
     with spark.translated():
         live = Console(stderr=files is not None or lines is not None)

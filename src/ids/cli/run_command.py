@@ -116,9 +116,9 @@ TriggerOption = Annotated[
     str | None,
     typer.Option("--trigger", metavar="SPAN", help="How often a stream looks for new rows."),
 ]
-OnceOption = Annotated[
+AvailableNowOption = Annotated[
     bool,
-    typer.Option("--available-now", "--once", help="With --stream: take what is there, then stop."),
+    typer.Option("--available-now", help="With --stream: take what is there, then stop."),
 ]
 RetainOption = Annotated[
     bool,
@@ -146,7 +146,7 @@ def run(
     lateness: LatenessOption = None,
     max_ahead: MaxAheadOption = None,
     trigger: TriggerOption = None,
-    once: OnceOption = False,
+    available_now: AvailableNowOption = False,
     retain: RetainOption = False,
     debug: DebugOption = False,
 ) -> None:
@@ -168,7 +168,7 @@ def run(
         seed=seed or 0,
         debug=debug,
     )
-    options = StreamOptions(checkpoint, lateness, max_ahead, trigger, once, retain)
+    options = StreamOptions(checkpoint, lateness, max_ahead, trigger, available_now, retain)
     _refuse_strangers({"--stream": stream, **options.flags()}, job, engine)
     with reporting(debug):
         script = _read_script(query)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ids.spark.spark_master import check_master
     from ids.spark.spark_run import Result, run_script, sql, sql_all
     from ids.spark.spark_write import arrow_schema, write, write_stream, writing
-    from ids.spark.stream import MAX_AHEAD, Running, start
+    from ids.spark.stream import MAX_AHEAD, Stream, start
     from ids.spark.stream_question import StreamQuestion, check
     from ids.spark.stream_retained import Reply, ask, replied
     from ids.spark.stream_status import Status, StreamProgress, needs_session, status
@@ -33,8 +33,8 @@ __all__ = [
     "MAX_AHEAD",
     "Reply",
     "Result",
-    "Running",
     "Status",
+    "Stream",
     "StreamProgress",
     "StreamQuestion",
     "ahead_cap",

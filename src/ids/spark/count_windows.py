@@ -59,7 +59,7 @@ from ids.state import fit, lowest_bit, priorities, spans
 if TYPE_CHECKING:
     pass
 
-Reach = tuple[float, float]
+ValueRange = tuple[float, float]
 Rows = npt.NDArray[np.int64]
 
 _LOWEST = "ids_lowest"
@@ -78,7 +78,7 @@ def count_windows(
     if known.faults:
         on_faults(rows, known.faults)
         rows = rows.sound()
-    scales = tuple(f.scale for f in fit_scales(plan, rows.data, known.reaches))
+    scales = tuple(f.scale for f in fit_scales(plan, rows.data, known.ranges))
     value = rows.columns[plan.order_by[0]].text
     counted = rows.data.selectExpr(*rows.keys, f"{value} AS {order(0)}")
     total = known.rows - known.faults
@@ -172,26 +172,26 @@ class Fitted(NamedTuple):
 def fit_scales(
     plan: SelectPlan,
     rows: DataFrame,
-    reaches: Sequence[Reach | None],
+    ranges: Sequence[ValueRange | None],
     known: Sequence[int | None] | None = None,
 ) -> list[Fitted]:
     """A scale for each measure.
 
     rows     sound rows with their measures
-    reaches  (largest, smallest but 0) magnitude of each measure; None: nothing but 0
+    ranges   (largest, smallest but 0) magnitude of each measure; None: nothing but 0
     known    of rows that came before these, what ``Fitted.lowest`` was
     """
-    before = known or [None] * len(reaches)
-    return [_fitted(plan, rows, n, reaches[n], before[n]) for n in range(len(reaches))]
+    before = known or [None] * len(ranges)
+    return [_fitted(plan, rows, n, ranges[n], before[n]) for n in range(len(ranges))]
 
 
 def _fitted(
-    plan: SelectPlan, rows: DataFrame, number: int, reach: Reach | None, known: int | None
+    plan: SelectPlan, rows: DataFrame, number: int, values: ValueRange | None, known: int | None
 ) -> Fitted:
     degree = plan.degrees[number]
     if plan.measures[number] is None or degree == 0:
         return Fitted(Scale(0, 0, 0), None)
-    largest, smallest = reach or (0.0, 0.0)
+    largest, smallest = values or (0.0, 0.0)
     exponent, lowest = bits_of(largest, smallest)
     if exponent - lowest > 2 * DIGIT_BITS:
         # round numbers need fewer digits than they might

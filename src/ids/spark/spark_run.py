@@ -36,7 +36,7 @@ from ids.spark.spark_bad_rows import BatchBadRows, refused
 from ids.spark.spark_prepare import Ready, ready
 from ids.spark.table_location import locate, schema_at, source_schema
 from ids.spark.table_reader import catalog_table, read, retyped
-from ids.spark.time_windows import REACH, streamed_windows, time_windows
+from ids.spark.time_windows import VALUE_RANGE, streamed_windows, time_windows
 from ids.spark.typed_column import UNFIT, Typed, quoted
 
 _SOME = 1_000  # rows of a DataFrame that are looked at to tell what text is meant for
@@ -59,7 +59,7 @@ def sql(
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
     lateness: Duration | None = None,
-    reach: tuple[float, float] = REACH,
+    value_range: tuple[float, float] = VALUE_RANGE,
     seed: int = 0,
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
@@ -75,7 +75,7 @@ def sql(
     bad_rows  a directory where rows that no window can take are set aside (batch)
     lateness  by how much a row of a stream may be late; as a watermark of the table's own says, or
               not at all, unless it is given
-    reach     the smallest (but 0) and the largest magnitude of a stream's values
+    value_range  the smallest (but 0) and the largest magnitude of a stream's values
     seed      decides which rows an APPROXIMATE item samples
     schema    types of some columns, "ts EPOCH_SECONDS, latency DOUBLE", or a dict of them by table
     null      a text, or several, that means NULL in CSV and JSON Lines files
@@ -88,7 +88,7 @@ def sql(
         spark=spark,
         bad_rows=bad_rows,
         lateness=lateness,
-        reach=reach,
+        value_range=value_range,
         seed=seed,
         schema=schema,
         null=null,
@@ -105,7 +105,7 @@ def sql_all(
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
     lateness: Duration | None = None,
-    reach: tuple[float, float] = REACH,
+    value_range: tuple[float, float] = VALUE_RANGE,
     seed: int = 0,
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
@@ -122,7 +122,7 @@ def sql_all(
             spark=spark,
             bad_rows=bad_rows,
             lateness=lateness,
-            reach=reach,
+            value_range=value_range,
             seed=seed,
             schema=schema,
             null=null,
@@ -140,7 +140,7 @@ def run_script(
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
     lateness: Duration | None = None,
-    reach: tuple[float, float] = REACH,
+    value_range: tuple[float, float] = VALUE_RANGE,
     seed: int = 0,
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
@@ -166,7 +166,7 @@ def run_script(
             plan = replace(plan, seed=seed)
             frame = frames.of(statement)
             if frame.data.isStreaming:
-                table = _streamed(plan, frame, span, reach)
+                table = _streamed(plan, frame, span, value_range)
                 yield Result(statement, table, plan.partition_by)
                 continue
             name = statement.table.lower()
@@ -254,7 +254,7 @@ def _batch(statement: Select, plan: SelectPlan, frame: Frame, kept: BatchBadRows
 
 
 def _streamed(
-    plan: SelectPlan, frame: Frame, lateness: int | None, reach: tuple[float, float]
+    plan: SelectPlan, frame: Frame, lateness: int | None, value_range: tuple[float, float]
 ) -> DataFrame:
     for item in plan.sampled:
         assert item.approximate is not None
@@ -268,4 +268,4 @@ def _streamed(
             "ROWS over a streaming DataFrame has no streaming DataFrame as its result",
             hint="run it with ids.spark.start, or use RANGE",
         )
-    return streamed_windows(plan, frame, lateness, reach)
+    return streamed_windows(plan, frame, lateness, value_range)

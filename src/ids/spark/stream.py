@@ -74,7 +74,7 @@ class Kept:
             return self._tables[0]
 
 
-class Running:
+class Stream:
     """A stream at work (``ids.spark.start``).
 
     It can be stopped, interrupted or killed at any moment; started again on the same checkpoint
@@ -96,16 +96,17 @@ class Running:
         self._stopped = False
 
     def __repr__(self) -> str:
-        so_far = self.progress().totals
+        so_far = self.last_progress.totals
         counts = ", ".join(f"{n:,} {what}" for what, n in asdict(so_far).items())
         return f"<ids.spark stream, {self._phase()}: {counts}>"
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """Whether it still takes rows in."""
         return bool(self.query.isActive)
 
-    def progress(self) -> StreamProgress:
+    @property
+    def last_progress(self) -> StreamProgress:
         """How far it has come; totals include what came before a restart."""
         return self._batches.progress
 
@@ -144,14 +145,14 @@ class Running:
         """The instant of the last emits: ``attribute`` speaks of the window that ends there."""
         return window_end(self._checkpoint, self._session)
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def await_termination(self, timeout: float | None = None) -> bool:
         """Until it ends by itself (``available_now``), fails, or ``timeout`` seconds are over.
 
         Whether it has ended. What made it fail is raised; Ctrl-C stops it.
         """
         until = None if timeout is None else monotonic() + timeout
         try:
-            while self.active:
+            while self.is_active:
                 if until is not None and monotonic() >= until:
                     return False
                 # not awaitTermination: it would sit in Java, where Ctrl-C does not reach it
@@ -187,7 +188,7 @@ class Running:
 
     def _phase(self) -> str:
         try:
-            if self.active:
+            if self.is_active:
                 return "running"
             if self._failure() is not None:
                 return "failed"
@@ -209,7 +210,6 @@ def start(
     max_ahead: Duration | None = MAX_AHEAD,
     trigger: Duration | None = None,
     available_now: bool = False,
-    once: bool = False,
     bad_rows: str | Path | None = None,
     retain: bool = False,
     seed: int = 0,
@@ -218,19 +218,19 @@ def start(
     spark: SparkSession | None = None,
     on_progress: Callable[[StreamProgress], None] | None = None,
     **tables: object,
-) -> Running:
+) -> Stream:
     """Run a script with one SELECT over a stream, from where its checkpoint stands.
 
     A table is a directory to which files come, a ``kafka://`` topic, or a streaming DataFrame.
     ``output`` is a directory of Parquet parts (``out/``; ``out.csv/``, ``out.jsonl/``), a ``.csv``
     or ``.jsonl`` file that grows, a topic, a function that takes the emits of each batch, or None
-    to keep them (``Running.table``). ``lateness`` is how far event times may lie behind the newest
+    to keep them (``Stream.table``). ``lateness`` is how far event times may lie behind the newest
     (None: as a watermark of the DataFrame says, or not at all), ``max_ahead`` how far ahead of the
     others (None: by any); rows beyond are dropped or set aside, and counted. ``trigger`` is the
-    time between batches; ``available_now`` (or ``once``) takes what is there, and ends. ``retain``
+    time between batches; ``available_now`` takes what is there, and ends. ``retain``
     keeps the rows in a time window for ``ids.spark.ask``. The rest is as for ``ids.spark.sql``.
     """
-    seed, cap, ends = checked_seed(seed), ahead_cap(max_ahead), available_now or once
+    seed, cap = checked_seed(seed), ahead_cap(max_ahead)
     known = Declared.of(schema, null, tables)
     asked, pause = (None if each is None else microseconds(each) for each in (lateness, trigger))
     if not has_session(tables.values(), spark):
@@ -239,7 +239,7 @@ def start(
         )
     session = _classic(session_of(tables.values(), spark))
     with translated():
-        frames = Tables(tables, partial(_opened, session, known, not ends))
+        frames = Tables(tables, partial(_opened, session, known, not available_now))
         plan, frame = _bound(script, frames, seed, retain)
         span, files = lateness_of(plan, frame, asked), files_at(checkpoint, session)
         step = _step(plan, frame, session, script, retain)
@@ -253,8 +253,8 @@ def start(
             bad = None if bad_rows is None else StreamBadRows(bad_rows, plan.table, session)
             check = _file_check(files, frame, frame.columns if retain else plan.columns)
             batches = Batches(step, check, store, target, span, cap, bad, on_progress, now)
-            query = _begun(frame.data, batches, files, pause, ends)
-    return Running(query, batches, kept, held, checkpoint, session)
+            query = _begun(frame.data, batches, files, pause, available_now)
+    return Stream(query, batches, kept, held, checkpoint, session)
 
 
 def _file_check(files: Files, frame: Frame, read: Collection[str]) -> Callable[[], None]:

@@ -34,7 +34,7 @@ from ids.plan import SelectPlan
 from ids.spark.arrow_map import mapped, whole_partition
 from ids.spark.cell_columns import TRUTH_BITS, packed_truths, truth_column, truth_columns
 from ids.spark.count_windows import (
-    Reach,
+    ValueRange,
     answered_tasks,
     emit_output,
     fit_scales,
@@ -125,6 +125,7 @@ def _whole_alike(content: Rows, starts: Rows, first: Rows) -> Rows:
 
 
 ROWS, TAILS = "rows", "tails"
+_RANGES = "reaches"  # in a manifest of format 2
 
 _OF_KEYS = "ids_bucket"
 _HELD = -1  # in the place of a bucket
@@ -351,7 +352,7 @@ class _Known:
 
     last       the last event time of any sound row, µs
     watermark  µs; None before the first row
-    reaches    (largest, smallest but 0) magnitude of each measure
+    ranges     (largest, smallest but 0) magnitude of each measure
     lowest     an exponent that the last bit of any value of a measure is at or above
     folded     see ``RowStore``
     buckets    see ``RowStore``
@@ -359,10 +360,22 @@ class _Known:
 
     last: int | None
     watermark: int | None
-    reaches: list[Reach | None]
+    ranges: list[ValueRange | None]
     lowest: list[int | None]
     folded: int = FIRST_INSTANT
     buckets: int = 1
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a manifest stores."""
+        facts = asdict(self)
+        return facts | {_RANGES: facts.pop("ranges")}
+
+    @classmethod
+    def of(cls, facts: dict[str, Any]) -> _Known:
+        """Restore what ``facts`` returned."""
+        kept = dict(facts)
+        ranges = [known and tuple(known) for known in kept.pop(_RANGES)]
+        return cls(**kept, ranges=ranges)
 
 
 class CountStep:
@@ -397,7 +410,7 @@ class CountStep:
         )
         if counts.bad or counts.ahead:
             on_faults(rows, counts.bad)
-        fitted = fit_scales(self._plan, rows.sound().data, known.reaches, known.lowest)
+        fitted = fit_scales(self._plan, rows.sound().data, known.ranges, known.lowest)
         known = replace(known, lowest=[one.lowest for one in fitted])
         log, tails = (tuple(batch.pieces(kind)) for kind in (ROWS, TAILS))
         keys, place = tuple(rows.keys), (known.folded, known.buckets)
@@ -416,7 +429,7 @@ class CountStep:
             store = store.compact()
         known = replace(known, folded=store.folded, buckets=store.buckets)
         pieces = {ROWS: list(store.log), TAILS: list(store.tails), WAITING: waiting}
-        return Outcome(emits, counts, known.watermark, asdict(known), pieces)
+        return Outcome(emits, counts, known.watermark, known.facts(), pieces)
 
     def _emits(self, rows: Ready, pool: Pool, scales: tuple[Scale | None, ...]) -> Emits:
         """The emits of the settled rows, every task's in the order of the stream."""
@@ -433,14 +446,13 @@ class CountStep:
         if batch.facts is None:
             nothing: list[Any] = [None] * len(self._plan.measures)
             return _Known(None, None, nothing, list(nothing))
-        reaches = [None if reach is None else tuple(reach) for reach in batch.facts["reaches"]]
-        known, revision = _Known(**batch.facts | {"reaches": reaches}), batch.revision
+        known, revision = _Known.of(batch.facts), batch.revision
         if revision is None:
             return known
         held = [revision.measure(number) for number in range(len(self._plan.measures))]
         return replace(
             known,
-            reaches=[None if old is None else known.reaches[old] for old in held],
+            ranges=[None if old is None else known.ranges[old] for old in held],
             lowest=[None if old is None else known.lowest[old] for old in held],
         )
 
@@ -470,11 +482,11 @@ class CountStep:
             raise batch.store.lacking(piece.name, piece.rows, counts.taken)
         last = newest(before.last, now.last)
         watermark = newest(before.watermark, None if last is None else last - batch.lateness)
-        reaches = [
+        ranges = [
             both_ranges(a, b if b is not None and b[0] else None)
-            for a, b in zip(before.reaches, now.reaches, strict=True)
+            for a, b in zip(before.ranges, now.ranges, strict=True)
         ]
-        known = replace(before, last=last, watermark=watermark, reaches=reaches)
+        known = replace(before, last=last, watermark=watermark, ranges=ranges)
         row = T.StructType([T.StructField(field.name, field.dataType) for field in given.schema])
         return counts, last, (known, [piece] if piece.rows else [], row)
 

@@ -39,7 +39,7 @@ from ids.spark.typed_column import spell
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-REACH = (1e-9, 1e12)  # the magnitudes a stream takes without being told
+VALUE_RANGE = (1e-9, 1e12)  # the magnitudes a stream takes without being told
 
 _SAMPLED = 10_000
 _FEW_VALUES = 1_000
@@ -89,9 +89,9 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
 def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
     """Parts that hold every bit of every value."""
     found: list[Parts] = []
-    for degree, typed, reach in zip(plan.degrees, rows.measures, known.reaches, strict=True):
-        largest, smallest = reach or (0.0, 0.0)
-        if typed is None or reach is None:
+    for degree, typed, known_range in zip(plan.degrees, rows.measures, known.ranges, strict=True):
+        largest, smallest = known_range or (0.0, 0.0)
+        if typed is None or known_range is None:
             found.append(Parts(0, 0, 0))
         elif typed.whole:
             found.append(Parts.for_integers(int(largest).bit_length() + 1, degree))
@@ -157,13 +157,13 @@ def _since_before(plan: SelectPlan, answers: DataFrame, keys: list[str]) -> Data
 
 
 def streamed_windows(
-    plan: SelectPlan, frame: Frame, lateness: int | None, reach: tuple[float, float]
+    plan: SelectPlan, frame: Frame, lateness: int | None, value_range: tuple[float, float]
 ) -> DataFrame:
     """The emits of a query over a streaming DataFrame, as a streaming DataFrame.
 
-    lateness  µs that a row may be late; None: as a watermark of the table's own says
-    reach     the smallest (but 0) and the largest magnitude of any measure; a value outside, a
-              bad row, or a pane of too many rows ends the stream with an error, never silently
+    lateness     µs that a row may be late; None: as a watermark of the table's own says
+    value_range  the smallest (but 0) and the largest magnitude of any measure; a value outside,
+                 a bad row, or a pane of too many rows ends the stream with an error
     """
     slide, width = slide_and_width(plan)
     if plan.final:
@@ -173,11 +173,13 @@ def streamed_windows(
         )
     refuse_beyond_panes(plan)
     rows = ready(plan, frame)
-    layout = Layout.of(plan, _declared_parts(plan, rows, reach))
+    layout = Layout.of(plan, _declared_parts(plan, rows, value_range))
     span = lateness_of(plan, frame, lateness)
     ahead = _MILLISECOND if frame.watermarks else _YEARS
     first = -max(slide, ahead) if frame.watermarks else None
-    guarded = rows.data.withColumn(TIME, F.expr(_guard(plan, rows, reach, first)).cast("bigint"))
+    guarded = rows.data.withColumn(
+        TIME, F.expr(_guard(plan, rows, value_range, first)).cast("bigint")
+    )
     moved = _moved(guarded, ahead, span, own=bool(frame.watermarks))
     # selected, since withColumn over Spark Connect forgets that a column is a window
     step, start = f"{slide} microseconds", f"{ahead % slide} microseconds"
@@ -208,9 +210,9 @@ def _moved(data: DataFrame, ahead: int, lateness: int, *, own: bool) -> DataFram
     return data.withColumn(_EVENT, event).withWatermark(_EVENT, f"{lateness} microseconds")
 
 
-def _declared_parts(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -> list[Parts]:
-    """Parts that hold every bit of whole numbers, and of others as far as ``reach`` says."""
-    smallest, largest = reach
+def _declared_parts(plan: SelectPlan, rows: Ready, value_range: tuple[float, float]) -> list[Parts]:
+    """Parts that hold every bit of whole numbers, and of others within ``value_range``."""
+    smallest, largest = value_range
     found = [
         Parts(0, 0, 0)
         if typed is None
@@ -222,13 +224,15 @@ def _declared_parts(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -
     if any(parts.wide for parts in found):
         raise ScriptError(
             f"magnitudes from {smallest:g} to {largest:g} are too far apart to be summed exactly",
-            hint="give a narrower reach",
+            hint="give a narrower value_range",
         )
     return found
 
 
-def _guard(plan: SelectPlan, rows: Ready, reach: tuple[float, float], first: int | None) -> str:
-    """The event time; a bad row, or a value out of reach, ends the stream with a line that says so.
+def _guard(
+    plan: SelectPlan, rows: Ready, value_range: tuple[float, float], first: int | None
+) -> str:
+    """The event time; a bad row, or a value out of range, ends the stream with a clear error.
 
     So does one at or before ``first``, µs, which Spark would drop.
     """
@@ -238,7 +242,7 @@ def _guard(plan: SelectPlan, rows: Ready, reach: tuple[float, float], first: int
         text = f"an event time {plan.order_by[0]!r} of {plan.table} lies before 1970, where "
         text += "Spark's watermark starts; give a lateness in place of withWatermark"
         tests.append(f"WHEN {TIME} <= {first}L THEN raise_error({spell(text)})")
-    smallest, largest = reach
+    smallest, largest = value_range
     for number, typed in enumerate(rows.measures):
         expression = plan.measures[number]
         if typed is None or expression is None or typed.whole or plan.degrees[number] == 0:
@@ -246,6 +250,6 @@ def _guard(plan: SelectPlan, rows: Ready, reach: tuple[float, float], first: int
         size = f"abs({measure(number)})"
         outside = f"{size} >= {largest!r}D OR ({size} > 0D AND {size} < {smallest!r}D)"
         text = f"a value of {render(expression)!r} is not between {smallest:g} and {largest:g} in "
-        text += "magnitude; give the stream a wider reach"
+        text += "magnitude; give a wider value_range"
         tests.append(f"WHEN {outside} THEN raise_error({spell(text)})")
     return f"CASE {' '.join(tests)} ELSE {TIME} END"

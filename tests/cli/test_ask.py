@@ -116,7 +116,7 @@ def test_a_wrong_question_needs_no_spark(
     assert (code, out) == (1, "")
     assert err == "error: unknown column 'tir' at line 1, column 1; did you mean 'tier'?\n"
     code, _, err = call("ask", tmp_path / "none", "AVG(latency)", "eu")
-    assert code == 1 and err.startswith(f"error: {tmp_path / 'none'} is no checkpoint; name")
+    assert code == 1 and err.startswith(f"error: {tmp_path / 'none'} is not a checkpoint; give")
     for option, wrong in (("--approximate", "0"), ("--confidence", "1.5")):
         asked = ["AVG(latency)", "eu", "--approximate", "9", option, wrong]
         code, _, err = call("ask", checkpoint, *asked)

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JNetworkError
 
 import ids
 from ids.spark import Stream, StreamProgress
-from ids.spark.stream_status import Totals
+from ids.spark.stream_checkpoint import Totals
 
 LONG = f"<ids.Engine Changelog(), value x, x * 2, 2 rows inside, predicates {', '.join('abcdefgh')}"
 
@@ -65,7 +65,7 @@ def test_an_answer_shows_its_figures_and_a_bound_only_where_there_is_one() -> No
         ({"isActive": False, "exception": lambda: None}, None, True, "stopped"),
         ({"isActive": False, "exception": lambda: ValueError()}, None, False, "failed"),
         ({"isActive": False}, ValueError(), True, "failed"),
-        ({}, None, False, "cut off from Spark"),
+        ({}, None, False, "disconnected from Spark"),
     ],
 )
 def test_a_stream_shows_its_state_and_its_totals(

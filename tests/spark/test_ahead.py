@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from ids.errors import ScriptError
 from ids.spark import start
-from ids.spark.stream_ahead import Cap, Group, cap_of, groups_of
+from ids.spark.stream_batch import Cap, Group, cap_of, groups_of
 from tests.spark.streams import PAPER, UTC, arrive, events, expected, run
 
 DAY = 86_400_000_000

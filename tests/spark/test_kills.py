@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.model import microseconds
-from ids.spark.stream_status import Totals
+from ids.spark.stream_checkpoint import Totals
 from tests.spark.cluster import Cluster, running
 from tests.spark.kill_jobs import BATCHES, LATENESS, OUTPUTS, SCRIPTS, begin, done
 from tests.spark.streams import UTC, arrive, events, expected

@@ -25,8 +25,7 @@ from ids.source import declared
 from ids.spark import StreamQuestion, start
 from ids.spark.frame import Frame
 from ids.spark.kafka_topic import decoded, struct_of
-from ids.spark.stream_question import KeptRows
-from ids.spark.stream_retained import ask
+from ids.spark.stream_question import KeptRows, ask
 from ids.spark.typed_column import Typed
 from tests.spark.streams import UTC, arrive
 from tests.spark.tables import same

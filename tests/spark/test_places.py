@@ -27,7 +27,7 @@ from ids.spark import read
 from ids.spark import spark_write as sinks
 from ids.spark.file_system import files_at
 from ids.spark.frame import ORIGIN
-from ids.spark.stream_ahead import check_files
+from ids.spark.stream import check_files
 from tests.spark.parity import in_process, plain
 from tests.spark.streams import PAPER, arrive, events, expected
 

@@ -12,8 +12,7 @@ import ids
 from ids.errors import CheckpointError, IdsError, ScriptError, SourceError, StateError
 from ids.spark import start
 from ids.spark.file_system import files_at
-from ids.spark.stream_question import Current, KeptRows, steadily
-from ids.spark.stream_retained import ask
+from ids.spark.stream_question import Current, KeptRows, ask, steadily
 from ids.spark.stream_store import Manifest, Piece, Store
 from tests.spark.streams import arrive, events, run, source
 from tests.spark.test_crash_points import Crash, dying_at
@@ -173,7 +172,7 @@ def test_harmed_rows_are_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_asked_is_said(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="is no checkpoint; name the directory"):
+    with pytest.raises(CheckpointError, match="is not a checkpoint; give the checkpoint directory"):
         ask(tmp_path / "none", "AVG(latency)", "eu", spark=spark)
     arrive(events(20, 64, 5).slice(0, 2), tmp_path / "in", [])
     running = run(spark, script(slide="30"), tmp_path / "in", retain=True, lateness="5 minutes")

@@ -78,16 +78,16 @@ def test_parts_and_files_hold_the_emits(spark: SparkSession, tmp_path: Path) -> 
 def test_a_checkpoint_serves_its_own_stream_only(spark: SparkSession, tmp_path: Path) -> None:
     arrive(events(60, 23), tmp_path / "in", [30])
     run(spark, PAPER, tmp_path / "in")
-    with pytest.raises(CheckpointError, match="another window; give a new checkpoint"):
+    with pytest.raises(CheckpointError, match="another window; use a new checkpoint"):
         run(spark, PAPER.replace("'30'", "'60'"), tmp_path / "in")
-    with pytest.raises(CheckpointError, match=r"'a' .* 'free'\); give it another alias"):
+    with pytest.raises(CheckpointError, match=r"'a' .* 'free'\); use another alias"):
         run(spark, PAPER.replace("premium", "free"), tmp_path / "in")
     with pytest.raises(CheckpointError, match="another output"):
         run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")
     changed = events(60, 23)
     changed = changed.set_column(3, "latency", changed["size"])
     arrive(changed, tmp_path / "other", [])
-    with pytest.raises(CheckpointError, match="'latency' is double, not bigint; give a new"):
+    with pytest.raises(CheckpointError, match="'latency' is double, not bigint; use a new"):
         run(spark, PAPER, tmp_path / "other", checkpoint=tmp_path / "ck")
 
 
@@ -145,15 +145,15 @@ def test_a_torn_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> No
     run(spark, PAPER, tmp_path / "in")
     shutil.copytree(tmp_path / "ck", tmp_path / "half")
     shutil.rmtree(tmp_path / "half/spark")
-    with pytest.raises(CheckpointError, match="lost Spark's part"):
+    with pytest.raises(CheckpointError, match="lacks Spark's files"):
         run(spark, PAPER, tmp_path / "in", checkpoint=tmp_path / "half")
     shutil.copytree(tmp_path / "older", tmp_path / "half/spark")
     with pytest.raises(
-        CheckpointError, match=r"torn: Spark goes on with batch 1, .* manifest is 3"
+        CheckpointError, match=r"inconsistent: Spark is at batch 1, .* manifest is 3"
     ):
         run(spark, PAPER, tmp_path / "in", checkpoint=tmp_path / "half")
     (tmp_path / "ck/ids/00000003.json").unlink()
-    with pytest.raises(CheckpointError, match=r"00000003.json was altered or is gone; restore"):
+    with pytest.raises(CheckpointError, match=r"00000003.json is missing or was altered; restore"):
         run(spark, PAPER, tmp_path / "in")
 
 

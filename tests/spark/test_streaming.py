@@ -13,7 +13,7 @@ from pyspark.sql import Observation, SparkSession
 import ids
 from ids.errors import IdsError
 from ids.spark import start
-from ids.spark import stream_time as collecting
+from ids.spark import stream_panes as collecting
 from tests.spark.streams import (
     PAPER,
     always_tidy,
@@ -267,9 +267,9 @@ def test_what_a_stream_cannot_do_is_said_before_it_starts(
 
 
 def test_a_finite_table_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(IdsError, match=r"finite DataFrame; .*ids.spark.sql"):
+    with pytest.raises(IdsError, match=r"batch DataFrame; .*ids.spark.sql"):
         start(PAPER, checkpoint=tmp_path / "ck", events=spark.createDataFrame(events(5)))
-    with pytest.raises(IdsError, match="no stream"):
+    with pytest.raises(IdsError, match="is not a stream"):
         start(PAPER, checkpoint=tmp_path / "ck", events=events(5), spark=spark)
 
 

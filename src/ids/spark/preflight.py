@@ -24,8 +24,8 @@ from ids.sink import check_directory
 from ids.source import NOTHING, Declared
 from ids.spark.file_system import files_at
 from ids.spark.kafka_topic import Topic, is_kafka
+from ids.spark.stream_checkpoint import Script, claimed, identity, lock, refuse_another, revised
 from ids.spark.stream_output import Output, Target, file_output
-from ids.spark.stream_revision import Script, claimed, identity, lock, refuse_another, revised
 from ids.spark.table_location import may_be_table, schema_at
 
 _HIGHEST_DEGREE = 2  # panes keep sums and sums of squares

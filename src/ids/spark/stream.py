@@ -49,7 +49,7 @@ from ids.spark.stream_checkpoint import (
 )
 from ids.spark.stream_count import CountStep
 from ids.spark.stream_output import Callback, KafkaTopic, Output, Target, file_output
-from ids.spark.stream_question import ask, window_end
+from ids.spark.stream_question import StreamQuestion, replied, window_end
 from ids.spark.stream_store import Store, shown
 from ids.spark.stream_time import TimeStep
 from ids.spark.table_location import locate
@@ -150,15 +150,8 @@ class Stream:
         >>> stream.attribute("AVG(latency)", "region = 'EU'").value  # doctest: +SKIP
         12.5
         """
-        return ask(
-            self._checkpoint,
-            aggregate,
-            predicate,
-            sample=sample,
-            confidence=confidence,
-            seed=seed,
-            spark=self._session,
-        )
+        question = StreamQuestion(aggregate, predicate, sample, confidence, seed)
+        return replied(self._checkpoint, question, self._session).answer
 
     @property
     def window_end(self) -> datetime:
@@ -246,8 +239,8 @@ def start(
     output         str or Path: a directory of Parquet files ("out/"; or "out.csv/", "out.jsonl/"),
                    a growing .csv or .jsonl file, or "kafka://host:port/topic"; or a function called
                    with each batch's emits as a pyarrow.Table; None (default): see Stream.table
-    lateness       str or timedelta: rows older than the newest row by more than this are dropped
-                   and counted; None: the DataFrame's watermark, or 0
+    lateness       str such as "10 seconds", or timedelta: rows older than the newest by more than
+                   this are dropped and counted; None: the DataFrame's watermark, or 0
     max_ahead      str or timedelta, default "1 day": rows newer than the others by more than this
                    are set aside and counted; None: no limit
     trigger        str or timedelta: the time between batches; None: as soon as rows arrive
@@ -260,7 +253,8 @@ def start(
     null           str or list of str: texts that mean NULL in CSV and JSON Lines files
     spark          SparkSession: by default that of the tables, the active one, or a new local one
     on_progress    function that is called with a StreamProgress after each batch
-    tables         by name: a directory, a "kafka://" topic, or a streaming DataFrame
+    tables         by name: a directory, "kafka://host:port/topic", the name of a table in Spark's
+                   catalog, or a streaming DataFrame
 
     Returns the running Stream. Raises ScriptError, SourceError, CheckpointError or SetupError, all
     subclasses of ids.IdsError, if the script, a table or output, the checkpoint or Spark is wrong.

@@ -216,32 +216,22 @@ class Ahead:
         ``take`` also returns the newest event time so far; ``on_faults`` is called if there are bad
         rows, or rows ahead. The last result is the piece of the row that waits.
         """
-        taken, counts, found, waiting = self._admitted(batch, rows, take)
+        limit, waiting = self._limit(), []
+        taken, last = self._capped(rows, Cap(_MOST)), _MOST
+        # rows are rarely ahead: take all of them, and examine them only if one may be ahead
+        if limit > _LEAST:
+            counts, newest_time, found = take(taken)
+            last = _LEAST if newest_time is None else newest_time
+        if last > limit:
+            cap = self._settled(rows, limit)
+            if limit == _LEAST or last > cap.limit:
+                taken = self._capped(rows, cap)
+                counts, _, found = take(taken)
+                if cap.waits:
+                    counts, waiting = replace(counts, waiting=1), [_keep(batch, rows, cap)]
         if counts.bad or counts.ahead:
             on_faults(taken, counts.bad)
         return taken, counts, found, waiting
-
-    def _admitted(
-        self,
-        batch: Batch,
-        rows: Ready,
-        take: Callable[[Ready], tuple[Counts, int | None, Found]],
-    ) -> tuple[Ready, Counts, Found, list[Piece]]:
-        """Take all rows first, since rows are rarely ahead; examine them only if one may be."""
-        limit = self._limit()
-        if limit > _LEAST:
-            every = self._capped(rows, Cap(_MOST))
-            counts, last, found = take(every)
-            if last is None or last <= limit:
-                return every, counts, found, []
-        cap = self._settled(rows, limit)
-        if limit > _LEAST and last is not None and last <= cap.limit:
-            return every, counts, found, []
-        capped = self._capped(rows, cap)
-        counts, _, found = take(capped)
-        if not cap.waits:
-            return capped, counts, found, []
-        return capped, replace(counts, waiting=1), found, [_keep(batch, rows, cap)]
 
     def _limit(self) -> int:
         """Return the time up to which rows are never ahead."""
@@ -343,29 +333,27 @@ class Emits(NamedTuple):
         """Return all emits in order, as a DataFrame."""
         if isinstance(self.data, pa.Table):
             return session.createDataFrame(self.data)
-        return self._sorted(self.data)
+        if not self.order:
+            return self.data
+        # in one partition: to sort several, Spark would compute everything twice
+        return self.data.repartition(1).sortWithinPartitions(*self.order)
 
     def fetched(self) -> pa.Table:
         """Return all emits in order, as a table."""
         if isinstance(self.data, pa.Table):
             return self.data
-        return self._sorted(self.data).toArrow().cast(self.schema)
-
-    def _sorted(self, data: DataFrame) -> DataFrame:
-        """Sort in one partition; to sort several, Spark would compute everything twice."""
-        return data.repartition(1).sortWithinPartitions(*self.order) if self.order else data
+        return self.ordered(self.data.sparkSession).toArrow().cast(self.schema)
 
 
 def emit_schema(plan: SelectPlan, frame: Frame) -> pa.Schema:
     """Return the schema of the emits: keys, ``emit_at``, ``n``, then the items."""
-    keys = [(name, frame.columns[name]) for name in plan.partition_by]
-    own = [(name, _arrow_type(typed)) for name, typed in keys]
+    keys = []
+    for name in plan.partition_by:
+        typed = frame.columns[name]
+        type_ = _UTC if typed.kind is Kind.TIME else _TYPES.get(typed.type, pa.bool_())
+        keys.append((name, type_))
     items = to_arrow_schema(T.StructType(output_fields(plan)))
-    return pa.schema([*own, ("emit_at", _UTC), ("n", pa.int64()), *items])
-
-
-def _arrow_type(typed: Typed) -> pa.DataType:
-    return _UTC if typed.kind is Kind.TIME else _TYPES.get(typed.type, pa.bool_())
+    return pa.schema([*keys, ("emit_at", _UTC), ("n", pa.int64()), *items])
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,8 +288,11 @@ class Reply(NamedTuple):
         """How the question was answered: ``scan`` or ``sample``."""
         return "scan" if self.question.sample is None else "sample"
 
-    def attribution(self) -> Attribution:
-        """Return the answer of a query without keys."""
+    @property
+    def answer(self) -> Attribution | pa.Table:
+        """The table of a query with keys, the Attribution of any other."""
+        if self.keys:
+            return self.table
         (row,) = self.table.to_pylist()
         value, share, lift, n = (row[name] for name in ("value", "share", "lift", "n"))
         error = row.get("error", 0.0)
@@ -340,8 +343,7 @@ def ask(
     12.5
     """
     question = StreamQuestion(aggregate, predicate, sample, confidence, seed)
-    reply = replied(checkpoint, question, spark)
-    return reply.table if reply.keys else reply.attribution()
+    return replied(checkpoint, question, spark).answer
 
 
 def replied(

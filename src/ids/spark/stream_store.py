@@ -63,7 +63,7 @@ class Piece:
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def place(self) -> str:
+    def directory(self) -> str:
         """The directory that was written with it."""
         return "/".join(self.name.split("/")[:2])
 
@@ -92,7 +92,7 @@ class Manifest:
 
     def named(self) -> set[str]:
         """Return the directories of its pieces, and their parent directories."""
-        return {name for piece in self._every for name in (piece.place, piece.name)}
+        return {name for piece in self._every for name in (piece.directory, piece.name)}
 
     @property
     def rows(self) -> int:

@@ -301,7 +301,7 @@ class _Job:
             step = self._step(plan, frame, session)
             collected = Collected(step.schema) if output is None else None
             target = _output(collected or output, session, plan.partition_by)
-            check_shared(session, checkpoint, bad_rows, target.place)
+            check_shared(session, checkpoint, bad_rows, target.directory)
             with _locked(files) as held:
                 store = _store(files, session, target, identity(plan, target.name))
                 fixed = target.name if target.fixed else None
@@ -370,13 +370,13 @@ def _opened(session: SparkSession, known: Declared, wait: bool, data: object, na
 
 
 def _misread_at(
-    session: SparkSession, place: str | Path, known: Declared, table: str, name: str
+    session: SparkSession, path: str | Path, known: Declared, table: str, name: str
 ) -> Misread | None:
     """Return the type that a text column in the files of a stream probably should have."""
     columns = known.columns(table)
-    if is_kafka(place) or name in columns:
+    if is_kafka(path) or name in columns:
         return None
-    return locate(path_at(place, session)).schema(columns, known.nulls).misread(name)
+    return locate(path_at(path, session)).schema(columns, known.nulls).misread(name)
 
 
 def _output(target: Target | Collected, session: SparkSession, keys: Sequence[str]) -> Output:
@@ -438,8 +438,8 @@ def check_files(session: SparkSession, checkpoint: Files, columns: Collection[st
     read, which Spark lists in the ``checkpoint``.
     """
 
-    def schema(place: str) -> ParquetPart:
-        return ParquetPart(path_at(place, session))
+    def schema(path: str) -> ParquetPart:
+        return ParquetPart(path_at(path, session))
 
     for part in at_once(schema, _arrived(checkpoint)):
         for name in columns:
@@ -462,6 +462,6 @@ def _arrived(checkpoint: Files) -> Iterator[str]:
         # every tenth log repeats the entries before it
         last = max((entry["batchId"] for entry in entries), default=None)
         for entry in entries:
-            place = unquote(entry["path"])
-            if entry["batchId"] == last and place.endswith(".parquet"):
-                yield place
+            path = unquote(entry["path"])
+            if entry["batchId"] == last and path.endswith(".parquet"):
+                yield path

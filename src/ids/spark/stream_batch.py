@@ -216,8 +216,8 @@ class Ahead:
         ``take`` also returns the newest event time so far; ``on_faults`` is called if there are bad
         rows, or rows ahead. The last result is the piece of the row that waits.
         """
-        limit, waiting = self._limit(), []
-        taken, last = self._capped(rows, Cap(_MOST)), _MOST
+        limit, last, waiting = self._limit(), _MOST, list[Piece]()
+        taken = self._capped(rows, Cap(_MOST))
         # rows are rarely ahead: take all of them, and examine them only if one may be ahead
         if limit > _LEAST:
             counts, newest_time, found = take(taken)

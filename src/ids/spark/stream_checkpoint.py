@@ -242,17 +242,17 @@ def revised(files: Readable, now: Script, plan: SelectPlan, fixed: str | None) -
     manifest = Manifests(files).latest()
     if manifest is None:
         return now
-    known, place = Script.read(manifest.facts["script"]), shown(files)
+    known, path = Script.read(manifest.facts["script"]), shown(files)
     for name, type_ in now.types.items():
         if known.types.get(name, type_) != type_:
-            raise _refusal(place, f"a stream in which {name!r} is {known.types[name]}, not {type_}")
+            raise _refusal(path, f"a stream in which {name!r} is {known.types[name]}, not {type_}")
     if None not in (known.seed, now.seed) and known.seed != now.seed:
-        raise _refusal(place, "a stream with another seed")
+        raise _refusal(path, "a stream with another seed")
     before = known.columns
     for name, meaning in now.columns.items():
         if before.get(name, meaning) != meaning:
             raise CheckpointError(
-                f"column {name!r} of checkpoint {place} is {before[name]}, but the script defines "
+                f"column {name!r} of checkpoint {path} is {before[name]}, but the script defines "
                 f"it as {meaning}; use another alias"
             )
     if fixed is not None and list(before) != list(now.columns):
@@ -261,12 +261,12 @@ def revised(files: Readable, now: Script, plan: SelectPlan, fixed: str | None) -
             "original items, or start a new checkpoint with a directory as output"
         )
     if isinstance(plan.window, CountWindow):
-        _refuse_rows(place, Revision(known, now))
+        _refuse_rows(path, Revision(known, now))
     # a column that is no longer read may be read again later
     return replace(now, types={**known.types, **now.types})
 
 
-def _refuse_rows(place: str, revision: Revision) -> None:
+def _refuse_rows(path: str, revision: Revision) -> None:
     """Reject items that the stored rows of a count window cannot answer."""
     new = revision.new
     lacking = [text for n, text in enumerate(new.predicates) if revision.predicate(n) is None]
@@ -278,13 +278,13 @@ def _refuse_rows(place: str, revision: Revision) -> None:
         lacking.append("APPROXIMATE")
     if lacking:
         raise _refusal(
-            place, f"a stream of count windows, whose rows are stored without {lacking[0]}"
+            path, f"a stream of count windows, whose rows are stored without {lacking[0]}"
         )
 
 
-def _refusal(place: str, what: str) -> CheckpointError:
+def _refusal(path: str, what: str) -> CheckpointError:
     return CheckpointError(
-        f"checkpoint {place} belongs to {what}; use a new checkpoint directory, or the original "
+        f"checkpoint {path} belongs to {what}; use a new checkpoint directory, or the original "
         "script and settings"
     )
 
@@ -534,11 +534,9 @@ def status(checkpoint: str | Path, *, spark: SparkSession | None = None) -> Stat
     )
 
 
-def not_a_checkpoint(place: str | Path) -> CheckpointError:
+def not_a_checkpoint(path: str | Path) -> CheckpointError:
     """Return the error for a directory that no stream has used."""
-    return CheckpointError(
-        f"{place} is not a checkpoint; give the checkpoint directory of a stream"
-    )
+    return CheckpointError(f"{path} is not a checkpoint; give the checkpoint directory of a stream")
 
 
 def needs_session(checkpoint: str | Path) -> bool:

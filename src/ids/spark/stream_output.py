@@ -42,17 +42,17 @@ Target = str | Path | Callable[[pa.Table], None] | None
 class Output:
     """A destination of emits; in this class, one that cannot undo a write.
 
-    name   part of the stream's identity
-    fixed  whether the columns cannot change, because they are written once
-    place  the directory that Spark's workers write to, if any
+    name       part of the stream's identity
+    fixed      whether the columns cannot change, because they are written once
+    directory  where Spark's workers write, if they do
     """
 
     name: str
     fixed: bool = False
-    place: str | None = None
+    directory: str | None = None
 
     def check(self) -> None:
-        """Raise SourceError if the place contains anything that this stream did not write."""
+        """Raise SourceError if the destination contains anything that this stream did not write."""
 
     def rewind(self, number: int | None, facts: Facts) -> None:
         """Delete what came after batch ``number``, for which ``write`` returned ``facts``."""
@@ -64,18 +64,18 @@ class Output:
 
 def file_output(target: str | Path, session: SparkSession | None = None) -> Output:
     """Return the output for a directory on any file system, or for a growing local file."""
-    place = str(target) if is_remote(target) else os.path.realpath(local_path(target))
+    path = str(target) if is_remote(target) else os.path.realpath(local_path(target))
     formats = {format_.value: format_ for format_ in Format}
-    format_ = formats.get(Path(place).suffix.lower())
-    directory = str(target).endswith(("/", os.sep)) or Path(place).is_dir()
-    if directory:
-        return Parts(files_at(place, session), format_ or Format.PARQUET)
+    format_ = formats.get(Path(path).suffix.lower())
+    is_directory = str(target).endswith(("/", os.sep)) or Path(path).is_dir()
+    if is_directory:
+        return Parts(files_at(path, session), format_ or Format.PARQUET)
     if format_ is None or format_ is Format.PARQUET or is_remote(target):
         raise SourceError(
             f"a stream cannot write the single file {target}, since it does not end; "
             f"give a directory, {target}/"
         )
-    return Appended(Path(place), format_)
+    return Appended(Path(path), format_)
 
 
 class Callback(Output):
@@ -98,7 +98,7 @@ class Parts(Output):
     def __init__(self, files: Files, format_: Format) -> None:
         self._files, self._format = files, format_
         self.name = files.uri.removeprefix("file:")
-        self.place = self.name
+        self.directory = self.name
 
     def check(self) -> None:
         refuse_orphan(self.name)

@@ -324,21 +324,13 @@ class PaneStore:
 
     def _write_table(self, sums: pa.Table, kind: str) -> Piece:
         """Write a (key, AT) table from this process."""
-        names = [PANE if name == AT else name for name in sums.column_names]
+        rows = sums.rename_columns([PANE if name == AT else name for name in sums.column_names])
         return self.store.write_table(
-            sums.rename_columns(names),
-            self.number,
-            kind,
-            total=COUNT,
-            panes=PANE,
-            parts=self.parts,
+            rows, self.number, kind, total=COUNT, panes=PANE, parts=self.parts
         )
 
     def read(
-        self,
-        pieces: Sequence[Piece],
-        at: str = PANE,
-        revision: Revision | None = None,
+        self, pieces: Sequence[Piece], at: str = PANE, revision: Revision | None = None
     ) -> DataFrame:
         """Read the keys, AT (an expression of PANE) and the sums of pieces with any parts.
 

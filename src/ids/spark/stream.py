@@ -261,9 +261,9 @@ def start(
 
     >>> ids.spark.start(script, checkpoint="ck", output="out/", events="in/")  # doctest: +SKIP
     """
-    times = [None if each is None else microseconds(each) for each in (lateness, trigger)]
+    late, pause = (None if each is None else microseconds(each) for each in (lateness, trigger))
     known, ahead = Declared.of(schema, null, tables), ahead_cap(max_ahead)
-    job = _Job(script, tables, known, checked_seed(seed), retain, *times, ahead, available_now)
+    job = _Job(script, tables, known, checked_seed(seed), retain, late, pause, ahead, available_now)
     return job.start(checkpoint, output, bad_rows, spark, on_progress)
 
 
@@ -292,8 +292,15 @@ class _Job:
         """Check everything, without Spark where that is possible, and start the query."""
         tables, retain = self.tables, self.retain
         if not has_session(tables.values(), spark):
-            known = {"checkpoint": checkpoint, "output": output}
-            check_stream(self.script, tables, self.declared, **known, retain=retain, seed=self.seed)
+            check_stream(
+                self.script,
+                tables,
+                self.declared,
+                checkpoint=checkpoint,
+                output=output,
+                retain=retain,
+                seed=self.seed,
+            )
         session = _classic(session_of(tables.values(), spark))
         with translated():
             plan, frame = self._bound(session)

@@ -55,11 +55,13 @@ def _ids(spark: SparkSession, load: Load, place: Path) -> dict[str, float]:
         load.script,
         checkpoint=place / "checkpoint",
         output=f"{place}/out/",
-        once=True,
+        available_now=True,
         on_progress=watch,
         events=_rows(spark, place),
     )
-    running.wait()
+    # what older versions have, too: the names of the handle's own methods differ
+    running.query.awaitTermination()
+    done = ids.spark.status(place / "checkpoint")
     spent = [late[0] - early[0] for early, late in pairwise(used)]
     state = _size(place / "checkpoint/data")
     return {
@@ -69,8 +71,8 @@ def _ids(spark: SparkSession, load: Load, place: Path) -> dict[str, float]:
         "driver_bytes": used[-1][1],
         "worker_bytes": workers,
         "shuffled_bytes": (used[-1][2] - used[-1 - _MEASURED][2]) / _MEASURED,
-        "emits": running.progress().totals.emits / load.batches,
-        "state_rows": running.progress().state_rows,
+        "emits": done.totals.emits / load.batches,
+        "state_rows": done.state_rows,
         "state_bytes": state,
     }
 

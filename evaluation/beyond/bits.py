@@ -96,8 +96,10 @@ def _take_in(spark: Any, script: str, folder: Path, files: int = 1, lateness: in
 
     rows = read(spark, folder, stream=True, options={"maxFilesPerTrigger": str(files)})
     checkpoint, late = folder.with_name(f"checkpoint-{files}"), f"{lateness} minutes"
-    running = ids.spark.start(script, checkpoint=checkpoint, once=True, lateness=late, events=rows)
-    running.wait()
+    running = ids.spark.start(
+        script, checkpoint=checkpoint, available_now=True, lateness=late, events=rows
+    )
+    running.await_termination()
     return running
 
 
@@ -189,7 +191,7 @@ def _late_on_stream(minutes: int, bench: Bench) -> Findings:
     with session(CORES) as spark:
         folder = arrive(came, bench.scratch / "arriving", len(parts))
         running = _take_in(spark, script, folder, lateness=minutes)
-        emits, dropped = running.table(), running.progress().totals.late
+        emits, dropped = running.table(), running.last_progress.totals.late
     whole, kept = (
         digest(emits) == digest(settled(ids.sql(script, events=rows), watermark))
         for rows in (table, came.filter(pa.array(~late)))

@@ -105,7 +105,7 @@ def _stream(bench: Bench) -> Findings:
         seconds = {"plain streaming groupBy": _batches(started)}
         check, out = f"{ours}-check", f"{ours}/"
         start = partial(ids.spark.start, query("requests_four"), checkpoint=check, output=out)
-        seconds["ids.spark.start"] = _batches(start(once=True, events=rows).query)
+        seconds["ids.spark.start"] = _batches(start(available_now=True, events=rows).query)
     return _table("beyond_stream", seconds, batch=batch)
 
 

@@ -116,7 +116,7 @@ def test_a_wrong_question_needs_no_spark(
     assert (code, out) == (1, "")
     assert err == "error: unknown column 'tir' at line 1, column 1; did you mean 'tier'?\n"
     code, _, err = call("ask", tmp_path / "none", "AVG(latency)", "eu")
-    assert code == 1 and err.startswith(f"error: {tmp_path / 'none'} is no checkpoint; name")
+    assert code == 1 and err.startswith(f"error: {tmp_path / 'none'} is not a checkpoint; give")
     for option, wrong in (("--sample", "0"), ("--confidence", "1.5")):
         asked = ["AVG(latency)", "eu", "--sample", "9", option, wrong]
         code, _, err = call("ask", checkpoint, *asked)
@@ -137,8 +137,8 @@ def test_another_process_asks_while_the_stream_runs(spark: SparkSession, tmp_pat
     )  # fmt: skip
     try:
         until = monotonic() + 300
-        while running.progress().batch != 1:
-            assert running.active and monotonic() < until
+        while running.last_progress.batch != 1:
+            assert running.is_active and monotonic() < until
             sleep(0.05)
         command = "import sys; from ids.cli import main; main()"
         question = ["ask", str(tmp_path / "ck"), "AVG(latency)", "slow OR size > 0"]
@@ -147,7 +147,7 @@ def test_another_process_asks_while_the_stream_runs(spark: SparkSession, tmp_pat
             [sys.executable, "-c", command, *question, *spark_of_its_own],
             check=False, capture_output=True, text=True,
         )  # fmt: skip
-        assert running.active
+        assert running.is_active
         assert (told.returncode, told.stderr) == (0, "")
         (tmp_path / "out.csv").write_text(told.stdout)
         (row,) = csv.read_csv(tmp_path / "out.csv").to_pylist()

@@ -189,12 +189,12 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "stream's output is there": (
         ["run", "query.sql", *STREAM, "ck", "--output", "t.csv"],
         1,
-        "t.csv is already there; give a new file",
+        "t.csv already exists; give a new file",
     ),
     "stream's output never ends": (
         ["run", "query.sql", *STREAM, "ck", "--output", "out.parquet"],
         1,
-        "would never be a whole file",
+        "a stream cannot write the single file",
     ),
     "two SELECTs of a stream": (
         ["run", "two.sql", *STREAM, "ck"],
@@ -206,8 +206,12 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
         1,
         "only a time window can retain rows, and this window is ROWS",
     ),
-    "asked of no checkpoint": (["ask", "none", "SUM(x)", "x > 1"], 1, "none is no checkpoint"),
-    "status of no checkpoint": (["status", "in"], 1, "in is no checkpoint; name the directory"),
+    "asked of no checkpoint": (["ask", "none", "SUM(x)", "x > 1"], 1, "none is not a checkpoint"),
+    "status of no checkpoint": (
+        ["status", "in"],
+        1,
+        "in is not a checkpoint; give the checkpoint directory",
+    ),
     "asked on no master": (
         ["ask", "none", "SUM(x)", "x > 1", "--master", "lcal"],
         2,

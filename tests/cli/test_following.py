@@ -18,12 +18,13 @@ Call = Callable[..., Outcome]
 class Ended:
     """A stream that has come to its end."""
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def await_termination(self, timeout: float | None = None) -> bool:
         return True
 
     def stop(self) -> None: ...
 
-    def progress(self) -> StreamProgress:
+    @property
+    def last_progress(self) -> StreamProgress:
         return StreamProgress()
 
 
@@ -57,7 +58,7 @@ def test_what_a_stream_is_told_reaches_it(
     given: dict[str, Any], arriving: list[str], call: Call, tmp_path: Path
 ) -> None:
     code, _, err = call(
-        *arriving, "--lateness", "10s", "--max-ahead", "1h", "--trigger", "5s", "--once",
+        *arriving, "--lateness", "10s", "--max-ahead", "1h", "--trigger", "5s", "--available-now",
         "--seed", "7", "--bad-rows", tmp_path / "bad", "--null", "NA", "--schema", "x DOUBLE",
         "--output", f"{tmp_path / 'out'}/",
     )  # fmt: skip

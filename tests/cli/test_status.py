@@ -21,8 +21,7 @@ from pyarrow import fs
 import ids
 from ids.errors import CheckpointError
 from ids.spark.file_system import files_at
-from ids.spark.stream_revision import Script, ScriptItem, claim
-from ids.spark.stream_status import Totals
+from ids.spark.stream_checkpoint import Script, ScriptItem, Totals, claim
 from ids.spark.stream_store import FORMAT, Manifest, Piece, Store, encoded, manifest_name
 from tests.cli.conftest import Outcome
 
@@ -172,13 +171,17 @@ def refused(place: object, call: Call) -> str:
 
 
 def test_what_is_no_checkpoint_is_refused_in_one_line(tmp_path: Path, call: Call) -> None:
-    assert "none does not exist; name the checkpoint of a stream" in refused(
+    assert "none does not exist; give the checkpoint directory of a stream" in refused(
         tmp_path / "none", call
     )
     (tmp_path / "file").touch()
-    assert "file is a file; name the checkpoint of a stream" in refused(tmp_path / "file", call)
+    assert "file is a file; give the checkpoint directory of a stream" in refused(
+        tmp_path / "file", call
+    )
     (tmp_path / "empty").mkdir()
-    assert "empty is no checkpoint; name the directory" in refused(tmp_path / "empty", call)
+    assert "empty is not a checkpoint; give the checkpoint directory" in refused(
+        tmp_path / "empty", call
+    )
 
 
 @pytest.mark.parametrize("at", range(0, 1_000, 97))
@@ -187,7 +190,7 @@ def test_a_manifest_with_a_changed_bit_is_refused(checkpoint: Path, call: Call, 
     content = bytearray(path.read_bytes())
     content[at] ^= 1
     path.write_bytes(content)
-    assert "00000003.json was altered or is gone; restore the checkpoint" in refused(
+    assert "00000003.json is missing or was altered; restore the whole checkpoint" in refused(
         checkpoint, call
     )
 
@@ -201,7 +204,7 @@ def test_a_checkpoint_of_another_format_is_refused_by_its_version(
         later.setattr("ids.spark.stream_store._version", lambda: "9.1")
         (checkpoint / manifest_name(4)).write_bytes(encoded(manifest(4)))
     line = refused(checkpoint, call)
-    assert f"has format 3, written by IDS 9.1, IDS {ours} reads format 2; go on with" in line
+    assert f"has format 3, written by IDS 9.1, but IDS {ours} reads format 2; use the" in line
 
 
 def test_a_checkpoint_of_the_first_format_is_refused(tmp_path: Path, call: Call) -> None:
@@ -248,7 +251,7 @@ def test_an_object_store_is_read_through_pyarrow(
     assert told["batch"] == 3 and told["checkpoint"] == "s3a://bucket/ck"
     assert set(asked) == {"s3://bucket/ck"}
     monkeypatch.setattr("ids.spark.file_system.fs", reached(bucket, "other"))
-    assert "s3a://bucket/other is no checkpoint" in refused("s3a://bucket/other", call)
+    assert "s3a://bucket/other is not a checkpoint" in refused("s3a://bucket/other", call)
 
 
 def test_a_store_that_cannot_be_read_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ def test_the_error_is_an_error_of_ids_and_an_import_error() -> None:
 def test_ids_sql_answers_and_the_first_use_of_spark_names_the_extra(folder: Path) -> None:
     found = printed(LIBRARY, folder)
     assert found["s"] == [1.0, 3.0]
-    assert {"sql", "sql_all", "start", "ask", "read", "write", "local_session", "Running",
+    assert {"sql", "sql_all", "start", "ask", "read", "write", "local_session", "Stream",
             "from ids.spark import sql"} <= {*found["raised"]}  # fmt: skip
     for is_both, text in found["raised"].values():
         assert is_both and text == f"pyspark is not installed; {INSTALL}"

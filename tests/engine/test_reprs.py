@@ -10,8 +10,8 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 import ids
-from ids.spark import Running, StreamProgress
-from ids.spark.stream_status import Totals
+from ids.spark import Stream, StreamProgress
+from ids.spark.stream_checkpoint import Totals
 
 LONG = f"<ids.Engine Changelog(), value x, x * 2, 2 rows, predicates {', '.join('abcdefgh')}"
 
@@ -65,7 +65,7 @@ def test_an_answer_shows_its_figures_and_a_bound_only_where_there_is_one() -> No
         ({"isActive": False, "exception": lambda: None}, None, True, "stopped"),
         ({"isActive": False, "exception": lambda: ValueError()}, None, False, "failed"),
         ({"isActive": False}, ValueError(), True, "failed"),
-        ({}, None, False, "cut off from Spark"),
+        ({}, None, False, "disconnected from Spark"),
     ],
 )
 def test_a_stream_shows_its_state_and_its_totals(
@@ -78,7 +78,7 @@ def test_a_stream_shows_its_state_and_its_totals(
     progress = StreamProgress(totals=Totals(rows=1_234, late=2, ahead=1, bad=3, emits=40))
     batches: Any = SimpleNamespace(progress=progress, failure=failure, end=lambda: None)
     unused: Any = None
-    running = Running(Query(**query), batches, unused, unused, Path(), unused)  # type: ignore[arg-type]
+    running = Stream(Query(**query), batches, unused, unused, Path(), unused)  # type: ignore[arg-type]
     running._stopped = stopped
     counts = "1,234 rows, 2 late, 1 ahead, 3 bad, 40 emits"
     assert repr(running) == f"<ids.spark stream, {phase}: {counts}>"

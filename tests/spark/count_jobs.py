@@ -29,7 +29,9 @@ def run(script: str, arriving: str, out: str, checkpoint: str) -> None:
     spark = local_session("local[2]", **SETTINGS)
     try:
         rows = source(spark, Path(arriving))
-        start(script, once=True, events=rows, output=f"{out}/", checkpoint=checkpoint).wait()
+        start(
+            script, available_now=True, events=rows, output=f"{out}/", checkpoint=checkpoint
+        ).await_termination()
     finally:
         spark.stop()
 

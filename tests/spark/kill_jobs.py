@@ -22,7 +22,7 @@ from threading import Event, Thread
 import numpy as np
 from pyspark.sql import SparkSession
 
-from ids.spark import Running, local_session, read, start
+from ids.spark import Stream, local_session, read, start
 from ids.spark.file_system import files_at
 from ids.spark.stream_store import Manifests
 from tests.spark.cluster import JAVA_OPTIONS, LIGHT
@@ -60,7 +60,7 @@ def done(checkpoint: Path) -> int:
 
 def begin(
     spark: SparkSession, folder: Path, window: str, to: Path, files: int = 1, output: str = "out/"
-) -> Running:
+) -> Stream:
     """Start the stream of FOLDER/in, with everything that it writes below ``to``."""
     arriving = folder / "in"
     options = {"maxFilesPerTrigger": str(files)}
@@ -84,7 +84,7 @@ def _both(folder: Path) -> None:
     sys.stdout.flush()
     streams = [begin(spark, folder, name, folder / name, output=OUTPUTS[name]) for name in WINDOWS]
     for stream in streams:
-        stream.wait()
+        stream.await_termination()
     spark.stop()
 
 
@@ -95,7 +95,7 @@ def _on_cluster(folder: Path, window: str, master: str, workers: list[int]) -> N
     killer = Thread(target=_kill, args=(spark, folder / "ck", workers, over, killed))
     killer.start()
     try:
-        begin(spark, folder, window, folder, files=3).wait()
+        begin(spark, folder, window, folder, files=3).await_termination()
     finally:
         over.set()
         killer.join()

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import ids
 from ids.model import microseconds
-from ids.spark import Running, read, start
+from ids.spark import Stream, read, start
 
 __all__ = [
     "PAPER",
@@ -80,11 +80,11 @@ def source(spark: SparkSession, folder: Path) -> DataFrame:
     return read(spark, folder, stream=True, options={"maxFilesPerTrigger": "1"})
 
 
-def run(spark: SparkSession, script: str, folder: Path, **options: Any) -> Running:
+def run(spark: SparkSession, script: str, folder: Path, **options: Any) -> Stream:
     """Take in what is there, and end."""
     options.setdefault("checkpoint", folder.parent / "ck")
-    running = start(script, once=True, events=source(spark, folder), **options)
-    running.wait()
+    running = start(script, available_now=True, events=source(spark, folder), **options)
+    running.await_termination()
     return running
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from ids.errors import ScriptError
 from ids.spark import start
-from ids.spark.stream_ahead import Cap, Group, cap_of, groups_of
+from ids.spark.stream_batch import Cap, Group, cap_of, groups_of
 from tests.spark.streams import PAPER, UTC, arrive, events, expected, run
 
 DAY = 86_400_000_000
@@ -145,15 +145,15 @@ def test_rows_from_a_far_future_are_set_aside_and_the_stream_goes_on(
     arrive(pa.concat_tables(arriving), tmp_path / "in", cuts)
     options = {"bad_rows": tmp_path / "bad", "max_ahead": "1 hour"}
     first = run(spark, script, tmp_path / "in", **options)
-    assert first.progress().totals.ahead == 3
-    assert first.progress().waiting == 1
+    assert first.last_progress.totals.ahead == 3
+    assert first.last_progress.waiting == 1
     arrive(table.slice(100), tmp_path / "in", [], len(cuts) + 1)
     second = run(spark, script, tmp_path / "in", **options)
     emits = pa.concat_tables([first.table(), second.table()])
     assert emits.equals(expected(script, table))
-    totals = second.progress().totals
+    totals = second.last_progress.totals
     assert (totals.rows, totals.late, totals.ahead, totals.bad) == (164, 0, 4, 0)
-    assert second.progress().waiting == 0
+    assert second.last_progress.waiting == 0
     kept = pa.concat_tables(
         [pq.read_table(file) for file in sorted((tmp_path / "bad").glob("*.parquet"))]
     )
@@ -176,14 +176,14 @@ def test_rows_after_a_gap_all_count_even_one_by_one(
     arrive(table, tmp_path / "in", [30, 31, 32])
     running = run(spark, script, tmp_path / "in")
     assert running.table().equals(expected(script, table))
-    assert (running.progress().totals.rows, running.progress().totals.ahead) == (60, 0)
+    assert (running.last_progress.totals.rows, running.last_progress.totals.ahead) == (60, 0)
 
 
 def test_a_stream_may_have_no_cap(spark: SparkSession, tmp_path: Path) -> None:
     table = events(60, 43)
     arrive(pa.concat_tables([table.slice(0, 30), at([FAR], table)]), tmp_path / "in", [30])
     running = run(spark, PAPER, tmp_path / "in", max_ahead=None)
-    watermark = running.progress().watermark
+    watermark = running.last_progress.watermark
     assert watermark is not None and watermark.year == 2098
     with pytest.raises(ScriptError, match="use a longer duration"):
         start(PAPER, checkpoint=tmp_path / "no", max_ahead="0 seconds", events=tmp_path / "in")

@@ -118,7 +118,7 @@ def test_time_windows_are_sampled_as_in_process_whatever_breaks(
     same(expected, pa.concat_tables(taken))
     with pytest.raises(CheckpointError, match="belongs to a stream with another seed;"):
         run(spark, text, tmp_path / "in", **options | {"seed": SEED + 1})
-    with pytest.raises(CheckpointError, match=r"CONFIDENCE 0\.9\); give it another alias"):
+    with pytest.raises(CheckpointError, match=r"CONFIDENCE 0\.9\); use another alias"):
         run(spark, text.replace("0.8", "0.9"), tmp_path / "in", **options)
 
 

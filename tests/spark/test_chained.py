@@ -72,7 +72,7 @@ def test_a_stream_emits_what_a_batch_does(
     schema = spark.createDataFrame(table).schema
     source = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     stream = ids.spark.sql(
-        script, events=source.parquet(str(tmp_path / "in")), lateness=late, reach=(1e-3, 1e10)
+        script, events=source.parquet(str(tmp_path / "in")), lateness=late, value_range=(1e-3, 1e10)
     )
     assert stream.isStreaming
     found = drained(spark, stream, tmp_path / "checkpoint")
@@ -99,7 +99,7 @@ def test_what_a_stream_cannot_do_is_said_before_it_starts(
         ids.spark.sql(rows, events=source)
 
 
-def test_a_value_out_of_reach_ends_the_stream_with_a_line(
+def test_a_value_out_of_range_ends_the_stream_with_a_line(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     from ids.spark import translated
@@ -109,7 +109,7 @@ def test_a_value_out_of_reach_ends_the_stream_with_a_line(
     stream = ids.spark.sql(
         narrow("AVG(level)", "sliding"),
         events=source.parquet(str(tmp_path / "in")),
-        reach=(1.0, 1e6),
+        value_range=(1.0, 1e6),
     )
     with pytest.raises(IdsError) as caught, translated():
         drained(spark, stream, tmp_path / "checkpoint")

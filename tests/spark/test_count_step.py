@@ -260,7 +260,9 @@ def test_buckets_without_settled_rows_are_neither_read_nor_written(
 
 def test_a_stream_is_ordered_by_time(spark: SparkSession) -> None:
     table = events(seed=1, rows=5)
-    with pytest.raises(ScriptError, match="a stream needs a timestamp to order by, 'bytes' is"):
+    with pytest.raises(
+        ScriptError, match="a stream requires ORDER BY a timestamp, and 'bytes' is not one"
+    ):
         step_of(spark, script("ORDER BY bytes ROWS 5 PRECEDING"), table)
 
 

@@ -27,8 +27,8 @@ from ids.spark import spark_write as parts
 from ids.spark.file_system import files_at
 from ids.spark.spark_prepare import Faults
 from ids.spark.stream_batch import Batch, Batches, Counts, Emits, Outcome
+from ids.spark.stream_checkpoint import Totals
 from ids.spark.stream_output import file_output
-from ids.spark.stream_status import Totals
 from ids.spark.stream_store import Piece, Store
 
 DELTAS = [5, -3, 11, 2]
@@ -290,7 +290,7 @@ def test_a_harmed_manifest_of_a_batch_that_spark_has_noted_is_refused(
     file.unlink()
     if harmed is not None:
         file.write_bytes(harmed)
-    with pytest.raises(CheckpointError, match=rf"{file} was altered or is gone; restore the"):
+    with pytest.raises(CheckpointError, match=rf"{file} is missing or was altered; restore the"):
         drive(tmp_path, "out/")
     # and nothing was taken away that is needed when it is put back
     assert contents(tmp_path / "out") == emits
@@ -304,5 +304,5 @@ def test_two_manifests_that_are_not_whole_are_no_crash(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "spark")
     for number in (2, 3):
         os.truncate(tmp_path / f"ids/{number:08d}.json", 99)
-    with pytest.raises(CheckpointError, match="was altered or is gone"):
+    with pytest.raises(CheckpointError, match="is missing or was altered"):
         drive(tmp_path, "out/")

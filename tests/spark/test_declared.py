@@ -173,16 +173,16 @@ def test_a_stream_takes_declared_columns_and_sets_aside_what_does_not_fit(
         running = ids.spark.start(
             script,
             checkpoint=tmp_path / f"ck{script == RANGED}",
-            once=True,
+            available_now=True,
             spark=spark,
             schema="ts EPOCH_SECONDS, x DOUBLE",
             bad_rows=tmp_path / "bad",
             e=tmp_path / "in",
         )
-        running.wait()
+        running.await_termination()
         answers = ids.sql(script, e=whole, schema="ts EPOCH_SECONDS, x DOUBLE")
         found = running.table()
         assert found.num_rows > 3
         assert found.equals(answers.slice(0, found.num_rows))
-        totals = running.progress().totals
+        totals = running.last_progress.totals
         assert (totals.bad, totals.late, totals.ahead) == (2, 0, 0)

@@ -66,7 +66,7 @@ def test_a_stream_sets_such_rows_aside(spark: SparkSession, tmp_path: Path, fram
     arrive(table(times), tmp_path / "in", [3, 6])
     asked = script(frame).replace(FRAMES["time"], SECOND)
     running = run(spark, asked, tmp_path / "in", bad_rows=tmp_path / "bad")
-    totals = running.progress().totals
+    totals = running.last_progress.totals
     assert (totals.bad, totals.late, totals.ahead) == (4, 0, 0)
     kept = pa.array([0, 1_000_000, 2_000_000, 3_000_000])
     sound = table(times).filter(pc.is_in(pa.array(times), kept))

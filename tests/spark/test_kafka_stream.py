@@ -103,7 +103,7 @@ class Requests(NamedTuple):
         program = [sys.executable, "-c", _DRIVER]
         with (folder / "said").open("ab") as out:
             process = subprocess.Popen(
-                [*program, str(saves), "run", "query.sql", "--stream", "--once", *words],
+                [*program, str(saves), "run", "query.sql", "--stream", "--available-now", *words],
                 cwd=folder,
                 stdout=out,
                 stderr=out,

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.model import microseconds
-from ids.spark.stream_status import Totals
+from ids.spark.stream_checkpoint import Totals
 from tests.spark.cluster import Cluster, running
 from tests.spark.kill_jobs import BATCHES, LATENESS, OUTPUTS, SCRIPTS, begin, done
 from tests.spark.streams import UTC, arrive, events, expected
@@ -112,7 +112,7 @@ def test_a_driver_killed_at_thirty_moments_leaves_the_stream_of_an_undisturbed_r
     assert finished.returncode == 0, finished.stderr
     for window in SCRIPTS:
         calm, here = tmp_path / "calm" / window, tmp_path / window
-        begin(spark, tmp_path, window, calm, output=OUTPUTS[window]).wait()
+        begin(spark, tmp_path, window, calm, output=OUTPUTS[window]).await_termination()
         assert _lines(here / OUTPUTS[window]) == _lines(calm / OUTPUTS[window])
         assert sorted(_lines(here / "bad")) == sorted(_lines(calm / "bad"))
         assert _told(here) == _told(calm)

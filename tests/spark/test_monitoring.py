@@ -16,7 +16,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import ids
-from ids.spark import Running, StreamProgress, start
+from ids.spark import Stream, StreamProgress, start
 from tests.spark.streams import PAPER, arrive, events, expected, run, source
 
 
@@ -61,7 +61,7 @@ def test_a_listener_sees_the_counts_of_every_batch(spark: SparkSession, tmp_path
             PAPER, checkpoint=tmp_path / "ck", available_now=True, on_progress=told.append,
             bad_rows=tmp_path / "bad", events=source(spark, tmp_path / "in"),
         )  # fmt: skip
-        running.wait()
+        running.await_termination()
         until(lambda: len(listener.seen) == 4)
     finally:
         spark.streams.removeListener(listener)
@@ -94,24 +94,24 @@ def test_a_stream_is_triggered_stopped_resumed_and_ends_when_all_is_taken(
     running = start(
         PAPER, trigger="200 milliseconds", events=str(folder), spark=spark, **options
     )  # fmt: skip
-    until(lambda: running.progress().batch == 0)
+    until(lambda: running.last_progress.batch == 0)
     assert str(running.query._jsq.streamingQuery().trigger()) == "ProcessingTimeTrigger(200)"
     hidden = tmp_path / "hidden"
     arrive(table.slice(40, 40), hidden, [], 1)
     (hidden / "f001.parquet").rename(folder / "f001.parquet")  # it comes while the stream runs
-    until(lambda: running.progress().batch == 1)
-    assert not running.wait(0.1)
+    until(lambda: running.last_progress.batch == 1)
+    assert not running.await_termination(0.1)
     running.stop()
-    assert running.wait()
+    assert running.await_termination()
     at_rest = json.dumps(ids.spark.status(tmp_path / "ck").facts()["totals"])
     arrive(table.slice(80, 40), folder, [], 2)
     for name, first in (("available_now", 2), ("once", 3)):
         again = start(PAPER, events=source(spark, folder), **options | {name: True})
-        assert again.wait() and again.progress().batch == first
+        assert again.await_termination() and again.last_progress.batch == first
         if first == 2:
             arrive(table.slice(120), folder, [], 3)
     assert json.loads(at_rest)["rows"] == 80
-    assert again.progress().totals.rows == 160
+    assert again.last_progress.totals.rows == 160
     assert pq.read_table(tmp_path / "out").equals(expected(PAPER, table))
 
 
@@ -122,9 +122,9 @@ def test_a_checkpoint_on_any_file_system_tells_how_its_stream_stands(
     spark._jsc.hadoopConfiguration().set(mount, f"file:{tmp_path}/")
     arrive(events(40, 42), tmp_path / "in", [])
     place = "viewfs://monitored/in/ck"
-    running: Running = run(spark, PAPER, tmp_path / "in", checkpoint=place)
+    running: Stream = run(spark, PAPER, tmp_path / "in", checkpoint=place)
     found, there = ids.spark.status(place), ids.spark.status(tmp_path / "ck")
-    assert found.totals == there.totals == running.progress().totals
+    assert found.totals == there.totals == running.last_progress.totals
     assert ids.spark.status(place, spark=spark).totals == there.totals
     assert (found.checkpoint, found.batch) == (place, 0)
     assert found.items["c"] == "COUNT(*)" and found.rows == 40

@@ -26,8 +26,7 @@ from ids.spark import StreamQuestion, start
 from ids.spark.expression_sql import Typed
 from ids.spark.frame import Frame
 from ids.spark.kafka_topic import decoded, struct_of
-from ids.spark.stream_question import KeptRows
-from ids.spark.stream_retained import ask
+from ids.spark.stream_question import KeptRows, ask
 from tests.spark.streams import UTC, arrive
 from tests.spark.tables import same
 from tests.spark.test_chained import drained
@@ -143,9 +142,9 @@ def every_way(
             checkpoint=place / "ck",
             bad_rows=place / "stream",
             retain=frame == "time",
-            once=True,
+            available_now=True,
         )
-        running.wait()
+        running.await_termination()
         expected = ids.sql(text, t=faulty, bad_rows=place / "ours")
         same(before_the_end(expected), running.table())
         parts = sorted((place / "stream").glob("*.parquet"))

@@ -127,7 +127,7 @@ def test_the_terminal_needs_no_disk_that_is_shared(
 def test_a_stream_on_a_shared_path_is_the_batch_in_process(
     cluster: Cluster, own: Path, table: pa.Table, tmp_path: Path, script: str
 ) -> None:
-    streamed = ["--stream", "--once", "--table", f"events={tmp_path / 'in'}"]
+    streamed = ["--stream", "--available-now", "--table", f"events={tmp_path / 'in'}"]
     written = ["--checkpoint", str(tmp_path / "ck"), "--output", f"{tmp_path}/out/"]
     for first, rows in enumerate((table.slice(0, 2_000), table.slice(2_000))):
         arrive(rows, tmp_path / "in", [], first)
@@ -147,7 +147,14 @@ def test_a_stream_on_a_path_that_is_not_shared_is_refused(
     before = places(cluster, own)
     names = {"checkpoint": "ck", "output": "out", "bad rows": "bad"}
     at = {each: (own if each == kind else tmp_path) / name for each, name in names.items()}
-    given = ["--stream", "--once", "--table", f"events={data}", "--bad-rows", at["bad rows"]]
+    given = [
+        "--stream",
+        "--available-now",
+        "--table",
+        f"events={data}",
+        "--bad-rows",
+        at["bad rows"],
+    ]
     written = ["--checkpoint", at["checkpoint"], "--output", f"{at['output']}/"]
     done = ids_run(cluster, tmp_path, *given, *written)
     named = at.get(kind, own / "f000.parquet")
@@ -170,7 +177,7 @@ def test_one_worker_of_two_with_another_disk_is_an_error_and_no_shorter_file(
     else:
         given += [
             "--stream",
-            "--once",
+            "--available-now",
             "--checkpoint",
             str(tmp_path / "ck"),
             "--output",

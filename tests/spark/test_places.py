@@ -27,7 +27,7 @@ from ids.spark import read
 from ids.spark import spark_write as sinks
 from ids.spark.file_system import files_at
 from ids.spark.frame import ORIGIN
-from ids.spark.stream_ahead import check_files
+from ids.spark.stream import check_files
 from tests.spark.parity import in_process, plain
 from tests.spark.streams import PAPER, arrive, events, expected
 
@@ -235,8 +235,10 @@ def test_a_table_of_the_catalog_is_read_by_its_name(
         assert (
             f"error: no such file, directory or table: {name}; known: " in capsys.readouterr().err
         )
-    streamed = ids.spark.start(PAPER, spark=spark, once=True, checkpoint="ck", events="shop.events")
-    streamed.wait()
+    streamed = ids.spark.start(
+        PAPER, spark=spark, available_now=True, checkpoint="ck", events="shop.events"
+    )
+    streamed.await_termination()
     assert streamed.table().equals(expected(PAPER, catalog))
 
 
@@ -437,9 +439,9 @@ def test_a_stream_has_all_its_places_elsewhere(
     }
     for first, rows in enumerate((bad.slice(0, 60), bad.slice(60))):
         arrive(rows, mount.folder / "in", [], first)
-        running = ids.spark.start(PAPER, spark=spark, once=True, **places)
-        running.wait()
-    assert running.progress().totals.bad == 1
+        running = ids.spark.start(PAPER, spark=spark, available_now=True, **places)
+        running.await_termination()
+    assert running.last_progress.totals.bad == 1
     found = pa.concat_tables(
         pq.read_table(path) for path in sorted((mount.folder / "out").glob("part-*.parquet"))
     )

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 import ids
 from ids.errors import DataError, IdsError, ScriptError, StateError
-from ids.spark import Running, start
+from ids.spark import Stream, start
 from ids.spark.file_system import files_at
 from ids.spark.stream_question import KeptRows
 from ids.spark.stream_store import Piece, Store
@@ -36,7 +36,7 @@ def script(keys: str = "", where: str = "", items: str = "COUNT(*) AS c", slide:
 
 
 def asked(
-    running: Running, table: pa.Table, aggregate: str, predicate: str, **options: str
+    running: Stream, table: pa.Table, aggregate: str, predicate: str, **options: str
 ) -> list[tuple[Any, ...]]:
     """What ``ids.sql`` over the whole table says at the instant a question is about."""
     item = f"SHAPLEY_ATTRIBUTE({aggregate}, {predicate} WITH (SHARE, LIFT)) AS q"
@@ -45,7 +45,7 @@ def asked(
     return [tuple(row.values()) for row in then.to_pylist()]
 
 
-def checked(running: Running, table: pa.Table, aggregate: str, predicate: str, **o: str) -> None:
+def checked(running: Stream, table: pa.Table, aggregate: str, predicate: str, **o: str) -> None:
     found = running.attribute(aggregate, predicate)
     assert isinstance(found, ids.Attribution)
     ((_, n, value, share, lift),) = asked(running, table, aggregate, predicate, **o)
@@ -80,7 +80,7 @@ def ordered(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(map(repr, rows))
 
 
-def inside_or_newer(table: pa.Table, running: Running) -> list[str]:
+def inside_or_newer(table: pa.Table, running: Stream) -> list[str]:
     """The rows of the window at its end, and those after it, as they would be kept."""
     micros = table["event_time"].cast(pa.int64())
     since = int(running.window_end.timestamp()) * 1_000_000 - 30_000_000
@@ -165,7 +165,7 @@ def test_late_and_bad_rows_and_those_of_where_are_not_kept(
         spark, script(where=where, items="SUM(latency) AS s"), tmp_path / "in",
         retain=True, bad_rows=tmp_path / "bad", lateness="4 seconds",
     )  # fmt: skip
-    totals = running.progress().totals
+    totals = running.last_progress.totals
     assert totals.late and totals.bad == 1
     wanted = pc.or_kleene(pc.not_equal(table["tier"], "free"), pc.greater(table["latency"], 10))
     _, _, rows = kept(tmp_path / "ck")
@@ -249,7 +249,7 @@ def test_retaining_begun_later_answers_once_the_window_is_whole(
             answers.append(str(error))
     never, partly, whole, gone = answers
     assert "start it with retain=True" in str(never) and "start it with retain=True" in str(gone)
-    assert "still holds rows that came before they were kept" in str(partly)
+    assert "contains rows that came before the stream was started with retain" in str(partly)
     assert isinstance(whole, ids.Attribution)
     # three batches later nothing is left of what was kept
     arrive(table.slice(297), tmp_path / "in", [1, 2], 4)
@@ -265,8 +265,10 @@ def test_columns_that_are_made_of_those_in_the_files_are_columns(
     arrive(table, tmp_path / "in", [40])
     made = source(spark, tmp_path / "in").withColumn("twice", F.expr("latency * 2"))
     asking = script(items="SUM(twice) AS s")
-    running = start(asking, checkpoint=tmp_path / "ck", once=True, retain=retain, events=made)
-    running.wait()
+    running = start(
+        asking, checkpoint=tmp_path / "ck", available_now=True, retain=retain, events=made
+    )
+    running.await_termination()
     table = table.append_column("twice", pc.multiply(table["latency"], 2.0))
     assert running.table().equals(expected(asking, table))
     if retain:
@@ -291,10 +293,10 @@ def test_other_columns_begin_anew(spark: SparkSession, tmp_path: Path) -> None:
         ("AVG(latency)", "regoin = 'EU'", ScriptError, "unknown column 'regoin' .*'region'"),
         ("AVG(latency)", "size = 'big'", ScriptError, "size"),
         ("AVG(latency)", "latency +", ScriptError, "expected"),
-        ("AVG", "eu", ScriptError, r"AVG of which measure.*write AVG\(column\)"),
+        ("AVG", "eu", ScriptError, r"AVG requires a measure.*write AVG\(column\)"),
         ("AVG(tier)", "eu", ScriptError, "tier"),
         ("M3(latency)", "eu", ScriptError, "M3"),
-        ("AVG(latency * 1e300 * 1e300)", "eu", DataError, "an infinite value .* inside the window"),
+        ("AVG(latency * 1e300 * 1e300)", "eu", DataError, "an infinite value .* in the window"),
     ],
 )
 def test_a_wrong_question_is_refused_in_one_line(

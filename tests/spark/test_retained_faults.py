@@ -12,8 +12,7 @@ import ids
 from ids.errors import CheckpointError, IdsError, ScriptError, SourceError, StateError
 from ids.spark import start
 from ids.spark.file_system import files_at
-from ids.spark.stream_question import Current, KeptRows, steadily
-from ids.spark.stream_retained import ask
+from ids.spark.stream_question import Current, KeptRows, ask, steadily
 from ids.spark.stream_store import Manifest, Piece, Store
 from tests.spark.streams import arrive, events, run, source
 from tests.spark.test_crash_points import Crash, dying_at
@@ -60,7 +59,7 @@ def test_a_stream_at_work_is_asked_while_it_writes(
     )
     try:
         until, answers = monotonic() + 300, 0
-        while running.active and monotonic() < until and running.progress().batch != 7:
+        while running.is_active and monotonic() < until and running.last_progress.batch != 7:
             try:
                 before = running.window_end
                 found = running.attribute("AVG(latency)", "slow")
@@ -73,7 +72,7 @@ def test_a_stream_at_work_is_asked_while_it_writes(
             assert isinstance(found, ids.Attribution)
             assert (found.value, found.n) in [*possible, (0.0, 0)]
             answers += 1
-        assert answers and running.progress().batch == 7
+        assert answers and running.last_progress.batch == 7
     finally:
         running.stop()
     checked(running, table, "AVG(latency)", "slow")
@@ -173,7 +172,7 @@ def test_harmed_rows_are_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_asked_is_said(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="is no checkpoint; name the directory"):
+    with pytest.raises(CheckpointError, match="is not a checkpoint; give the checkpoint directory"):
         ask(tmp_path / "none", "AVG(latency)", "eu", spark=spark)
     arrive(events(20, 64, 5).slice(0, 2), tmp_path / "in", [])
     running = run(spark, script(slide="30"), tmp_path / "in", retain=True, lateness="5 minutes")

@@ -25,8 +25,8 @@ from ids.plan import Schema as PlanSchema
 from ids.plan import SelectPlan, planned
 from ids.spark import stream_count as row_store
 from ids.spark.spark_evaluate import Layout
+from ids.spark.stream_checkpoint import Begins, Revision, Script
 from ids.spark.stream_panes import relaid
-from ids.spark.stream_revision import Begins, Revision, Script
 from tests.spark.streams import arrive, events, run
 
 SLIDE, WIDTH = 10_000_000, 3
@@ -305,12 +305,12 @@ def test_a_new_estimate_begins_when_its_rows_are_whole(spark: SparkSession, tmp_
     ("changed", "line"),
     [
         (script(POOL[0], POOL[1], frame="RANGE INTERVAL '60' SECOND PRECEDING SLIDE INTERVAL "
-                "'10' SECOND"), "with another window; give a new checkpoint"),
-        (script(POOL[0], POOL[1], where="WHERE latency > 0"), "with another WHERE; give"),
-        (script(POOL[0], POOL[1], keys="PARTITION BY tier"), "with another PARTITION BY; give"),
-        (script(POOL[0], POOL[1], order="event_time, size"), "with another ORDER BY; give"),
-        (script(POOL[0], "AVG(latency) AS s"), r"column 's' .* is SUM\(latency\), the script "
-                r"makes it AVG\(latency\); give it another alias"),
+                "'10' SECOND"), "with another window; use a new checkpoint"),
+        (script(POOL[0], POOL[1], where="WHERE latency > 0"), "with another WHERE; use"),
+        (script(POOL[0], POOL[1], keys="PARTITION BY tier"), "with another PARTITION BY; use"),
+        (script(POOL[0], POOL[1], order="event_time, size"), "with another ORDER BY; use"),
+        (script(POOL[0], "AVG(latency) AS s"), r"column 's' .* is SUM\(latency\), but the script "
+                r"defines it as AVG\(latency\); use another alias"),
     ],
 )  # fmt: skip
 def test_a_change_that_a_checkpoint_cannot_take_is_refused_by_name(
@@ -339,7 +339,7 @@ def test_a_column_of_another_type_is_refused(
     table = events(40, 54, 60)
     typed = table.set_column(3, "latency", pa.array(np.arange(40)))
     arrive(typed, tmp_path / "in", [])
-    with pytest.raises(CheckpointError, match="'latency' is double, not bigint; give a new"):
+    with pytest.raises(CheckpointError, match="'latency' is double, not bigint; use a new"):
         run(
             spark, script(POOL[0], POOL[1]), tmp_path / "in",
             checkpoint=folder / "ck", output=f"{folder}/out/",
@@ -355,5 +355,5 @@ def test_a_file_that_grows_keeps_its_header(spark: SparkSession, tmp_path: Path)
         if changes:
             run(spark, again, tmp_path / "in", **options)
             continue
-        with pytest.raises(CheckpointError, match=r"the header of .*/o\.csv cannot; go on"):
+        with pytest.raises(CheckpointError, match=r"the header of .*/o\.csv cannot; use"):
             run(spark, again, tmp_path / "in", **options)

@@ -99,7 +99,7 @@ def test_a_stream_has_all_its_places_in_a_bucket(bucket: Bucket, run: Run) -> No
     written = ["--checkpoint", f"{base}/ck", "--output", f"{base}/out/", "--bad-rows", f"{base}/b"]
     for number, rows in enumerate((spoiled(table).slice(0, 200), table.slice(200))):
         put(bucket, f"stream/in/{number}.parquet", rows)
-        done = run("--stream", "--once", "--table", f"events={base}/in/", *written)
+        done = run("--stream", "--available-now", "--table", f"events={base}/in/", *written)
         assert (done.returncode, done.stdout) == (0, ""), done.stderr
     same(expected(PAPER, table.slice(1)), get(bucket, "stream/out/"))
     assert get(bucket, "stream/b/").num_rows == 1

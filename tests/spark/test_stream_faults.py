@@ -19,7 +19,7 @@ from pyarrow import csv
 from pyspark.sql import SparkSession
 
 from ids.errors import CheckpointError, IdsError, SinkError
-from ids.spark import Running, start
+from ids.spark import Stream, start
 from tests.spark.streams import PAPER, arrive, events, expected, in_workers, run, source
 from tests.spark.test_crash_points import Crash, contents, dying_at
 
@@ -36,7 +36,7 @@ def test_a_crash_at_any_write_leaves_the_answer_of_an_undisturbed_run_on_spark(
     for name in ("calm", "wild"):
         (tmp_path / name).mkdir()
 
-    def stream(name: str) -> Running:
+    def stream(name: str) -> Stream:
         place, to = tmp_path / name / "ck", f"{tmp_path}/{name}/{output}"
         return run(spark, PAPER, tmp_path / "in", checkpoint=place, output=to)
 
@@ -49,7 +49,7 @@ def test_a_crash_at_any_write_leaves_the_answer_of_an_undisturbed_run_on_spark(
     assert crashes >= 8
     wild, calm = stream("wild"), stream("calm")
     assert contents(tmp_path / "wild" / output) == contents(tmp_path / "calm" / output)
-    assert wild.progress().totals == calm.progress().totals
+    assert wild.last_progress.totals == calm.last_progress.totals
 
 
 def test_parts_and_files_hold_the_emits(spark: SparkSession, tmp_path: Path) -> None:
@@ -78,16 +78,16 @@ def test_parts_and_files_hold_the_emits(spark: SparkSession, tmp_path: Path) -> 
 def test_a_checkpoint_serves_its_own_stream_only(spark: SparkSession, tmp_path: Path) -> None:
     arrive(events(60, 23), tmp_path / "in", [30])
     run(spark, PAPER, tmp_path / "in")
-    with pytest.raises(CheckpointError, match="another window; give a new checkpoint"):
+    with pytest.raises(CheckpointError, match="another window; use a new checkpoint"):
         run(spark, PAPER.replace("'30'", "'60'"), tmp_path / "in")
-    with pytest.raises(CheckpointError, match=r"'a' .* 'free'\); give it another alias"):
+    with pytest.raises(CheckpointError, match=r"'a' .* 'free'\); use another alias"):
         run(spark, PAPER.replace("premium", "free"), tmp_path / "in")
     with pytest.raises(CheckpointError, match="another output"):
         run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")
     changed = events(60, 23)
     changed = changed.set_column(3, "latency", changed["size"])
     arrive(changed, tmp_path / "other", [])
-    with pytest.raises(CheckpointError, match="'latency' is double, not bigint; give a new"):
+    with pytest.raises(CheckpointError, match="'latency' is double, not bigint; use a new"):
         run(spark, PAPER, tmp_path / "other", checkpoint=tmp_path / "ck")
 
 
@@ -145,15 +145,15 @@ def test_a_torn_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> No
     run(spark, PAPER, tmp_path / "in")
     shutil.copytree(tmp_path / "ck", tmp_path / "half")
     shutil.rmtree(tmp_path / "half/spark")
-    with pytest.raises(CheckpointError, match="lost Spark's part"):
+    with pytest.raises(CheckpointError, match="lacks Spark's files"):
         run(spark, PAPER, tmp_path / "in", checkpoint=tmp_path / "half")
     shutil.copytree(tmp_path / "older", tmp_path / "half/spark")
     with pytest.raises(
-        CheckpointError, match=r"torn: Spark goes on with batch 1, .* manifest is 3"
+        CheckpointError, match=r"inconsistent: Spark is at batch 1, .* manifest is 3"
     ):
         run(spark, PAPER, tmp_path / "in", checkpoint=tmp_path / "half")
     (tmp_path / "ck/ids/00000003.json").unlink()
-    with pytest.raises(CheckpointError, match=r"00000003.json was altered or is gone; restore"):
+    with pytest.raises(CheckpointError, match=r"00000003.json is missing or was altered; restore"):
         run(spark, PAPER, tmp_path / "in")
 
 
@@ -180,11 +180,11 @@ def test_a_stream_killed_before_its_first_batch_starts_again(
     assert pq.read_table(tmp_path / "out").equals(expected(PAPER, table))
 
 
-def _reached(running: Running, batch: int) -> None:
+def _reached(running: Stream, batch: int) -> None:
     """Wait for a batch; a stream that fails or hangs ends the test."""
     until = monotonic() + 300
-    while running.progress().batch != batch:
-        assert running.active and monotonic() < until
+    while running.last_progress.batch != batch:
+        assert running.is_active and monotonic() < until
         sleep(0.05)
 
 
@@ -198,7 +198,7 @@ def test_a_file_that_does_not_fit_stops_the_stream_until_it_is_mended(
     place, hidden = tmp_path / "in" / "f001.parquet", tmp_path / "in" / ".f001"
     rows = source(spark, tmp_path / "in")
 
-    def begun() -> Running:
+    def begun() -> Stream:
         return start(PAPER, checkpoint=tmp_path / "ck", output=f"{tmp_path}/out/", events=rows)
 
     running = begun()
@@ -210,11 +210,11 @@ def test_a_file_that_does_not_fit_stops_the_stream_until_it_is_mended(
             pq.write_table(harmed, hidden)
         hidden.rename(place)
         with pytest.raises(IdsError, match=r"f001\.parquet .*write it again"):
-            (running if running.active else begun()).wait()
+            (running if running.is_active else begun()).await_termination()
     arrive(second, tmp_path / "in", [], 1)
     again = run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")
     assert pq.read_table(tmp_path / "out").equals(expected(PAPER, table))
-    assert again.progress().totals.rows == 120
+    assert again.last_progress.totals.rows == 120
 
 
 @pytest.mark.slow
@@ -239,7 +239,7 @@ def test_a_full_disk_stops_the_stream_and_loses_nothing(
     assert failures
     calm = run(spark, PAPER, tmp_path / "in", output=tmp_path / "c.csv", checkpoint=tmp_path / "c")
     assert output.read_bytes() == (tmp_path / "c.csv").read_bytes()
-    assert running.progress().totals == calm.progress().totals
+    assert running.last_progress.totals == calm.last_progress.totals
 
 
 def test_ctrl_c_leaves_a_stream_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
@@ -251,8 +251,8 @@ def test_ctrl_c_leaves_a_stream_that_goes_on(spark: SparkSession, tmp_path: Path
         on_progress=lambda _: os.kill(os.getpid(), signal.SIGINT),
     )  # fmt: skip
     with pytest.raises(KeyboardInterrupt):
-        running.wait()
-    assert not running.active
+        running.await_termination()
+    assert not running.is_active
     run(spark, PAPER, tmp_path / "in", output=f"{tmp_path}/out/")
     assert pq.read_table(tmp_path / "out").equals(expected(PAPER, table))
 

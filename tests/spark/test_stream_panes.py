@@ -211,7 +211,7 @@ def test_a_window_of_too_many_rows_is_refused() -> None:
         if rows == MAX_ROWS:
             assert [emit[2] for emit in emitted(wide, span, 2)] == [MAX_ROWS]
         else:
-            with pytest.raises(StateError, match=r"more than the .* that are summed exactly"):
+            with pytest.raises(StateError, match=r"at most .* are summed exactly"):
                 emitted(wide, span, 2)
 
 

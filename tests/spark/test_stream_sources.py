@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.errors import SourceError
-from ids.spark import Running, start
+from ids.spark import Stream, start
 
 SCRIPT = """SELECT SUM(x) AS s, SHAPLEY_ATTRIBUTE(AVG(y), k = 'a') AS a, COUNT(*) AS c FROM e
 WINDOW w AS (ORDER BY ts RANGE INTERVAL '20' SECOND PRECEDING SLIDE INTERVAL '10' SECOND)
@@ -28,8 +28,8 @@ def arrived(path: Path, table: pa.Table, number: int) -> None:
     os.utime(path, (1_000_000_000 + number,) * 2)
 
 
-def ended(running: Running) -> pa.Table:
-    running.wait()
+def ended(running: Stream) -> pa.Table:
+    running.await_termination()
     return running.table()
 
 
@@ -63,7 +63,10 @@ def test_files_that_store_a_column_in_another_width_are_one_stream(
         arrived(days / f"{number}.parquet", pa.table({"ts": day, "x": [1, 2]}), number)
     daily = SCRIPT.replace("AVG(y), k = 'a'", "AVG(x), x > 1").replace("SECOND", "DAY")
     for script, place in ((SCRIPT, folder), (daily, days)):
-        options: dict[str, Any] = {"checkpoint": tmp_path / f"ck-{place.name}", "once": True}
+        options: dict[str, Any] = {
+            "checkpoint": tmp_path / f"ck-{place.name}",
+            "available_now": True,
+        }
         found = ended(start(script, spark=spark, e=place, max_ahead="3 days", **options))
         whole = ids.sql(script, e=place)
         assert 0 < found.num_rows == whole.num_rows - 1
@@ -77,8 +80,8 @@ def test_a_stream_waits_for_the_first_file_of_an_empty_directory(
     folder.mkdir()
     options: dict[str, Any] = {"checkpoint": tmp_path / "ck", "spark": spark, "e": folder}
     with pytest.raises(SourceError, match=r"in contains no data files yet; declare their columns"):
-        start(SCRIPT, once=True, **options)
-    nothing = start(SCRIPT, once=True, schema=SCHEMA, **options)
+        start(SCRIPT, available_now=True, **options)
+    nothing = start(SCRIPT, available_now=True, schema=SCHEMA, **options)
     assert ended(nothing).num_rows == 0
     rows = "".join(f"{k}.5,{k},{k},a\n" for k in range(60))
 
@@ -91,7 +94,7 @@ def test_a_stream_waits_for_the_first_file_of_an_empty_directory(
     later.start()
     running = start(SCRIPT, schema=SCHEMA, **options)
     later.join()
-    while not running.progress().totals.emits and running.active:
+    while not running.last_progress.totals.emits and running.is_active:
         sleep(0.1)
     running.stop()
     whole = ids.sql(SCRIPT, e=folder / "0.csv", schema=SCHEMA)

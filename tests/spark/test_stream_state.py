@@ -77,7 +77,7 @@ def test_idle_keys_and_panes_that_no_window_needs_leave(
         for batch in range(batches)
     ]
     rows = keys * (4 + 3 * stand)
-    assert running.progress().state_rows == rows
+    assert running.last_progress.state_rows == rows
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ heap = spark._jvm.java.lang.Runtime.getRuntime().maxMemory()
 peaks = []
 look = lambda _=None: peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 running = run(spark, script, folder / "in", output=f"{folder}/out/", on_progress=look)
-emits = [running.progress().totals.emits]
+emits = [running.last_progress.totals.emits]
 for target in ("batch/", "batch.parquet"):
     emits.append(write(sql(script, spark=spark, events=folder / "in"), f"{folder}/{target}"))
 look()

@@ -13,7 +13,7 @@ from pyspark.sql import Observation, SparkSession
 import ids
 from ids.errors import IdsError
 from ids.spark import start
-from ids.spark import stream_time as collecting
+from ids.spark import stream_panes as collecting
 from tests.spark.streams import (
     PAPER,
     always_tidy,
@@ -86,7 +86,7 @@ def test_any_split_into_micro_batches_gives_the_emits_of_a_batch(
     arrive(table, tmp_path / "in", sorted(rng.integers(0, 400, 3).tolist()))
     running = run(spark, script, tmp_path / "in")
     assert running.table().equals(expected(script, table))
-    totals = running.progress().totals
+    totals = running.last_progress.totals
     kept = 400 if "WHERE" not in script else None
     assert (totals.late, totals.bad) == (0, 0)
     assert kept is None or totals.rows == kept
@@ -128,7 +128,7 @@ def test_rows_out_of_order_within_the_lateness_all_count(
     arrive(table.take(pa.array(order)), tmp_path / "in", [60, 61, 150, 220])
     running = run(spark, PAPER, tmp_path / "in", lateness="20 seconds")
     assert running.table().equals(expected(PAPER, table, "20 seconds"))
-    assert running.progress().totals.late == 0
+    assert running.last_progress.totals.late == 0
 
 
 def test_late_rows_are_dropped_and_counted_one_by_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -143,8 +143,8 @@ def test_late_rows_are_dropped_and_counted_one_by_one(spark: SparkSession, tmp_p
     running = run(spark, PAPER, tmp_path / "in", lateness="2 seconds")
     kept = pa.concat_tables([table.slice(0, 100), late.take([0, 1, 3]), table.slice(100)])
     assert running.table().equals(expected(PAPER, kept, "2 seconds"))
-    assert running.progress().totals.late == 2
-    assert running.progress().totals.rows == 205
+    assert running.last_progress.totals.late == 2
+    assert running.last_progress.totals.rows == 205
 
 
 class Repeated(Observation):
@@ -161,9 +161,9 @@ def test_rows_of_a_task_that_was_run_twice_count_once(
 ) -> None:
     table = events(60, 8)
     arrive(pa.concat_tables([table, table.slice(0, 9)]), tmp_path / "in", [40])
-    calm = run(spark, PAPER, tmp_path / "in", checkpoint=tmp_path / "calm").progress()
+    calm = run(spark, PAPER, tmp_path / "in", checkpoint=tmp_path / "calm").last_progress
     monkeypatch.setattr(collecting, "Observation", Repeated)
-    assert run(spark, PAPER, tmp_path / "in").progress().totals == calm.totals
+    assert run(spark, PAPER, tmp_path / "in").last_progress.totals == calm.totals
     assert calm.totals.late == 9
 
 
@@ -203,11 +203,11 @@ def test_a_stream_goes_on_where_it_was_stopped(spark: SparkSession, tmp_path: Pa
         arrive(table.slice(a, b - a), tmp_path / "in", [], first)
         got.append(run(spark, PAPER, tmp_path / "in"))
     assert pa.concat_tables([r.table() for r in got]).equals(expected(PAPER, table))
-    assert [r.progress().totals.rows for r in got] == [120, 130, 300]
-    assert got[-1].progress().totals.emits == expected(PAPER, table).num_rows
+    assert [r.last_progress.totals.rows for r in got] == [120, 130, 300]
+    assert got[-1].last_progress.totals.emits == expected(PAPER, table).num_rows
     again = run(spark, PAPER, tmp_path / "in")
     assert again.table().num_rows == 0
-    assert again.progress().totals == got[-1].progress().totals
+    assert again.last_progress.totals == got[-1].last_progress.totals
 
 
 def test_more_lateness_after_a_restart_brings_no_watermark_back(
@@ -215,9 +215,9 @@ def test_more_lateness_after_a_restart_brings_no_watermark_back(
 ) -> None:
     table = events(120, 14)
     arrive(table.slice(0, 80), tmp_path / "in", [])
-    passed = run(spark, PAPER, tmp_path / "in").progress().watermark
+    passed = run(spark, PAPER, tmp_path / "in").last_progress.watermark
     arrive(pa.concat_tables([table.slice(80), table.slice(0, 5)]), tmp_path / "in", [40], 1)
-    progress = run(spark, PAPER, tmp_path / "in", lateness="1 hour").progress()
+    progress = run(spark, PAPER, tmp_path / "in", lateness="1 hour").last_progress
     assert (progress.watermark, progress.totals.late) == (passed, 5)
 
 
@@ -236,7 +236,7 @@ def test_bad_rows_end_the_stream_or_are_kept_once(spark: SparkSession, tmp_path:
     running = run(spark, PAPER, tmp_path / "in", bad_rows=tmp_path / "bad")
     good = bad.take(np.setdiff1d(np.arange(200), [20, 150]))
     assert running.table().equals(expected(PAPER, good))
-    assert running.progress().totals.bad == 2
+    assert running.last_progress.totals.bad == 2
     import pyarrow.parquet as pq
 
     kept = pa.concat_tables(
@@ -270,9 +270,9 @@ def test_what_a_stream_cannot_do_is_said_before_it_starts(
 
 
 def test_a_finite_table_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(IdsError, match=r"finite DataFrame; .*ids.spark.sql"):
+    with pytest.raises(IdsError, match=r"batch DataFrame; .*ids.spark.sql"):
         start(PAPER, checkpoint=tmp_path / "ck", events=spark.createDataFrame(events(5)))
-    with pytest.raises(IdsError, match="no stream"):
+    with pytest.raises(IdsError, match="is not a stream"):
         start(PAPER, checkpoint=tmp_path / "ck", events=events(5), spark=spark)
 
 
@@ -280,9 +280,9 @@ def test_a_folder_is_a_table(spark: SparkSession, tmp_path: Path) -> None:
     table = events(100, 12)
     arrive(table, tmp_path / "in", [50])
     running = ids.spark.start(
-        PAPER, checkpoint=tmp_path / "ck", once=True, spark=spark, events=tmp_path / "in"
+        PAPER, checkpoint=tmp_path / "ck", available_now=True, spark=spark, events=tmp_path / "in"
     )
-    running.wait()
+    running.await_termination()
     assert running.table().equals(expected(PAPER, table))
 
 
@@ -294,5 +294,5 @@ def test_batches_of_which_nothing_is_left(spark: SparkSession, tmp_path: Path, w
     script = PAPER.replace("FROM events", f"FROM events {where}")
     running = run(spark, script, tmp_path / "in")
     assert running.table().equals(expected(script, table))
-    totals = running.progress().totals
+    totals = running.last_progress.totals
     assert (totals.rows, totals.late) == ((0, 0) if where else (110, 20))

@@ -67,10 +67,12 @@ def test_rows_around_1970_are_answered_as_in_process(
     expected = before_the_end(expected)
     assert pc.count_distinct(pc.less_equal(expected["emit_at"], pa.scalar(0, UTC))).as_py() == 2
     given = stream(spark, table, tmp_path / "in")
-    running = start(script(frame), t=given, checkpoint=tmp_path / "ck", max_ahead=None, once=True)
-    running.wait()
+    running = start(
+        script(frame), t=given, checkpoint=tmp_path / "ck", max_ahead=None, available_now=True
+    )
+    running.await_termination()
     same(expected, running.table())
-    assert running.progress().totals.late == 0
+    assert running.last_progress.totals.late == 0
     if frame == "odd":
         found = drained(spark, ids.spark.sql(script(frame), t=given), tmp_path / "chained")
         same(expected, found.sort_by("emit_at"))
@@ -87,14 +89,18 @@ def test_a_watermark_of_the_users_own_is_the_lateness(spark: SparkSession, tmp_p
     own = own.filter("level > 0").withColumnRenamed("t", "event_time")
     expected = ids.sql(text, events=table)
     expected = expected.filter(pc.less(expected["emit_at"], table["event_time"][-1]))
-    found = drained(spark, ids.spark.sql(text, events=own, reach=(1e-3, 1e10)), tmp_path / "ck")
+    found = drained(
+        spark, ids.spark.sql(text, events=own, value_range=(1e-3, 1e10)), tmp_path / "ck"
+    )
     order = [("emit_at", "ascending"), *((k, "ascending") for k in found.column_names[:2])]
     same(expected.sort_by(order), found.sort_by(order))
     lateness = {}
     for name, given in (("own", own), ("none", rows)):
-        running = start(text, events=given, checkpoint=tmp_path / name, max_ahead=None, once=True)
-        running.wait()
-        lateness[name] = running.progress().totals.late
+        running = start(
+            text, events=given, checkpoint=tmp_path / name, max_ahead=None, available_now=True
+        )
+        running.await_termination()
+        lateness[name] = running.last_progress.totals.late
     assert lateness["own"] == 0 < lateness["none"]
 
 

@@ -22,7 +22,7 @@ from ids.demo import FEWEST
 
 if TYPE_CHECKING:
     from ids.demo import Story
-    from ids.spark import Running, StreamProgress
+    from ids.spark import Stream, StreamProgress
 
 _ROWS = 200_000
 
@@ -86,7 +86,7 @@ def _stream(session: Any, story: Story, events: Path, output: Path, console: Con
     results = output / "attributions"
     shown: set[Path] = set()
 
-    def begin(screen: Screen) -> Running:
+    def begin(screen: Screen) -> Stream:
         def advance(progress: StreamProgress) -> None:
             screen.advance(progress)
             for part in sorted({*results.glob("part-*.parquet")} - shown):

@@ -380,7 +380,7 @@ def run_stream(job: Job, options: StreamOptions) -> None:
     )
     session = job.session()
 
-    def begin(screen: Screen) -> spark.Running:
+    def begin(screen: Screen) -> spark.Stream:
         return spark.start(
             job.script,
             checkpoint=checkpoint,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ids.sink import Format
-    from ids.spark import Running, StreamProgress
+    from ids.spark import Stream, StreamProgress
 
 _NULL = "NULL"
 _GAP = 3
@@ -391,17 +391,17 @@ def summary(progress: StreamProgress) -> str:
     return " · ".join(parts)
 
 
-def follow(begin: Callable[[Screen], Running], screen: Screen, console: Console) -> None:
+def follow(begin: Callable[[Screen], Stream], screen: Screen, console: Console) -> None:
     """Start a stream and show it until it ends; Ctrl-C stops it, and it can be resumed."""
     running = begin(screen)
     try:
         if console.is_terminal:
             with Live(console=console, auto_refresh=False, transient=console.stderr) as live:
-                while not running.wait(_TICK):
+                while not running.await_termination(_TICK):
                     live.update(screen.drawn(console.width), refresh=True)
                 live.update(screen.drawn(console.width), refresh=True)
         else:
-            running.wait()
+            running.await_termination()
     finally:
         running.stop()
-        note(summary(running.progress()))
+        note(summary(running.last_progress))

@@ -8,7 +8,7 @@ is too large.
 
 Expressions are evaluated first as if nothing overflowed. Only if an integer wraps around on some
 row, they are evaluated again together with the rows on which each part fails (``_Checked``).
-``ids.spark.condition_sql`` generates SQL that follows the same rules.
+``ids.spark.expression_sql`` generates SQL that follows the same rules.
 """
 
 from __future__ import annotations

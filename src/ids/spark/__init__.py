@@ -21,18 +21,17 @@ if TYPE_CHECKING:
     from ids.spark.session import check_master, local_session, watching
     from ids.spark.spark_run import Result, run_script, sql, sql_all
     from ids.spark.spark_write import arrow_schema, write, write_stream, writing
-    from ids.spark.stream import MAX_AHEAD, Running, start
-    from ids.spark.stream_question import StreamQuestion, check
-    from ids.spark.stream_retained import Reply, ask, replied
-    from ids.spark.stream_status import Status, StreamProgress, needs_session, status
+    from ids.spark.stream import MAX_AHEAD, Stream, start
+    from ids.spark.stream_checkpoint import Status, StreamProgress, needs_session, status
+    from ids.spark.stream_question import Reply, StreamQuestion, ask, check, replied
     from ids.spark.table_reader import read
 
 __all__ = [
     "MAX_AHEAD",
     "Reply",
     "Result",
-    "Running",
     "Status",
+    "Stream",
     "StreamProgress",
     "StreamQuestion",
     "ahead_cap",

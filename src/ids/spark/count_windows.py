@@ -54,7 +54,7 @@ from ids.spark.spark_evaluate import named_output, nameless, output_fields
 from ids.spark.spark_prepare import CONTENT, COUNT, Faults, Ready, content_of, measure, ready
 from ids.state import priorities
 
-Reach = tuple[float, float]
+ValueRange = tuple[float, float]
 Rows = npt.NDArray[np.int64]
 
 _LOWEST = "ids_lowest"
@@ -74,7 +74,7 @@ def count_windows(
     if known.faults:
         on_faults(rows, known.faults)
         rows = rows.sound()
-    scales = tuple(f.scale for f in fit_scales(plan, rows.data, known.reaches))
+    scales = tuple(f.scale for f in fit_scales(plan, rows.data, known.ranges))
     value = rows.columns[plan.order_by[0]].text
     counted = rows.data.selectExpr(*rows.keys, f"{value} AS {order(0)}")
     total = known.rows - known.faults
@@ -169,26 +169,26 @@ class Fitted(NamedTuple):
 def fit_scales(
     plan: SelectPlan,
     rows: DataFrame,
-    reaches: Sequence[Reach | None],
+    ranges: Sequence[ValueRange | None],
     known: Sequence[int | None] | None = None,
 ) -> list[Fitted]:
     """Choose a scale for each measure.
 
     rows     valid rows with their measures
-    reaches  (largest, smallest nonzero) magnitude of each measure; None: all values are 0
+    ranges  (largest, smallest nonzero) magnitude of each measure; None: all values are 0
     known    ``Fitted.lowest`` of earlier rows
     """
-    before = known or [None] * len(reaches)
-    return [_fitted(plan, rows, n, reaches[n], before[n]) for n in range(len(reaches))]
+    before = known or [None] * len(ranges)
+    return [_fitted(plan, rows, n, ranges[n], before[n]) for n in range(len(ranges))]
 
 
 def _fitted(
-    plan: SelectPlan, rows: DataFrame, number: int, reach: Reach | None, known: int | None
+    plan: SelectPlan, rows: DataFrame, number: int, values: ValueRange | None, known: int | None
 ) -> Fitted:
     degree = plan.degrees[number]
     if plan.measures[number] is None or degree == 0:
         return Fitted(Scale(0, 0, 0), None)
-    largest, smallest = reach or (0.0, 0.0)
+    largest, smallest = values or (0.0, 0.0)
     exponent, lowest = bits_of(largest, smallest)
     if exponent - lowest > 2 * DIGIT_BITS:
         # round numbers may need fewer digits

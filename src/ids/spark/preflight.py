@@ -47,8 +47,8 @@ from ids.source import (
 )
 from ids.spark.file_system import files_at, literal, uri_of
 from ids.spark.kafka_topic import Topic, is_kafka, undeclared
+from ids.spark.stream_checkpoint import Script, claimed, identity, lock, refuse_another, revised
 from ids.spark.stream_output import Output, Target, file_output
-from ids.spark.stream_revision import Script, claimed, identity, lock, refuse_another, revised
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

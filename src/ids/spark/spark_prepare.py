@@ -175,14 +175,14 @@ class Survey:
     rows      the number of rows
     faults    the number of bad rows
     last      the last event time of a valid row, µs
-    reaches   (largest, smallest nonzero) magnitude of each measure, over valid rows
+    ranges   (largest, smallest nonzero) magnitude of each measure, over valid rows
     present   the measures that contain no NULL
     """
 
     rows: int
     faults: int
     last: int | None
-    reaches: list[tuple[float, float] | None]
+    ranges: list[tuple[float, float] | None]
     present: frozenset[int] = frozenset()
 
 
@@ -211,16 +211,16 @@ def survey_columns(plan: SelectPlan, rows: Ready) -> list[Column]:
 
 def surveyed(plan: SelectPlan, found: dict[str, Any]) -> Survey:
     """Read the aggregates of a survey."""
-    reaches: list[tuple[float, float] | None] = []
+    ranges: list[tuple[float, float] | None] = []
     for number in range(len(plan.measures)):
         if f"ids_largest{number}" not in found:
-            reaches.append(None)
+            ranges.append(None)
             continue
         largest = found[f"ids_largest{number}"] or 0.0
-        reaches.append((largest, found[f"ids_smallest{number}"] or largest))
+        ranges.append((largest, found[f"ids_smallest{number}"] or largest))
     rows = found["ids_rows"]
-    present = frozenset(n for n in range(len(reaches)) if found.get(f"ids_present{n}") == rows)
-    return Survey(rows, found["ids_faults"], found.get("ids_last"), reaches, present)
+    present = frozenset(n for n in range(len(ranges)) if found.get(f"ids_present{n}") == rows)
+    return Survey(rows, found["ids_faults"], found.get("ids_last"), ranges, present)
 
 
 def content_of(plan: SelectPlan, columns: Mapping[str, Typed]) -> str:

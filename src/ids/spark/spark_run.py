@@ -36,7 +36,7 @@ from ids.spark.session import has_session, session_of
 from ids.spark.spark_bad_rows import BatchBadRows, refused
 from ids.spark.spark_prepare import Ready, ready
 from ids.spark.table_reader import catalog_table, read, retyped
-from ids.spark.time_windows import REACH, streamed_windows, time_windows
+from ids.spark.time_windows import VALUE_RANGE, streamed_windows, time_windows
 
 _SOME = 1_000  # rows of a DataFrame that are read to guess what a text column was meant to be
 
@@ -65,7 +65,7 @@ def sql(
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
     lateness: Duration | None = None,
-    reach: tuple[float, float] = REACH,
+    value_range: tuple[float, float] = VALUE_RANGE,
     seed: int = 0,
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
@@ -73,20 +73,21 @@ def sql(
 ) -> DataFrame:
     """Run a script on Spark and return the emits of its last SELECT as a DataFrame.
 
-    script    str: statements that are separated by semicolons
-    tables    dict, or keyword arguments: a DataFrame (batch or streaming), a file, a directory, a table of Spark's
-              catalog, ``kafka://host:9092/topic``, or anything that ``ids.sql`` accepts
-    spark     SparkSession; default: the tables' session, or the active one, or a new local one
-    bad_rows  str or Path: a directory for bad rows and their reasons (batch only); by default a
-              bad row raises DataError
-    lateness  str or timedelta: how late a row of a stream may be, as in ``"10 seconds"``;
-              default: the delay of the table's own watermark, or 0
-    reach     (float, float), default (1e-9, 1e12): the smallest nonzero and the largest magnitude
-              of a stream's values; another value ends the stream with an error
-    seed      int, default 0: selects the rows that an APPROXIMATE item samples
-    schema    str or dict: types of some columns, as in ``"ts EPOCH_SECONDS, latency DOUBLE"``, or
-              a dict of such texts by table; required for a topic
-    null      str, or several: texts that mean NULL in CSV and JSON Lines files
+    script       str: statements that are separated by semicolons
+    tables       dict, or keyword arguments, by name: a DataFrame (batch or streaming), a file, a
+                 directory, a table of Spark's catalog, ``kafka://host:9092/topic``, or anything
+                 that ``ids.sql`` accepts
+    spark        SparkSession; default: the tables' session, or the active one, or a new local one
+    bad_rows     str or Path: a directory for bad rows and their reasons (batch only); by default a
+                 bad row raises DataError
+    lateness     str or timedelta: how late a row of a stream may be, as in ``"10 seconds"``;
+                 default: the delay of the table's own watermark, or 0
+    value_range  (float, float), default (1e-9, 1e12): the smallest nonzero and the largest
+                 magnitude of a stream's values; another value ends the stream with an error
+    seed         int, default 0: selects the rows that an APPROXIMATE item samples
+    schema       str or dict: types of some columns, as in ``"ts EPOCH_SECONDS, latency DOUBLE"``,
+                 or a dict of such texts by table; required for a topic
+    null         str, or several: texts that mean NULL in CSV and JSON Lines files
 
     Returns one row per emit: the PARTITION BY columns, ``emit_at``, ``n`` (rows in the window),
     then the items. A batch result is in the order of the emits; a streaming table gives a streaming
@@ -106,7 +107,7 @@ def sql(
         spark=spark,
         bad_rows=bad_rows,
         lateness=lateness,
-        reach=reach,
+        value_range=value_range,
         seed=seed,
         schema=schema,
         null=null,
@@ -124,7 +125,7 @@ def sql_all(
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
     lateness: Duration | None = None,
-    reach: tuple[float, float] = REACH,
+    value_range: tuple[float, float] = VALUE_RANGE,
     seed: int = 0,
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
@@ -141,7 +142,7 @@ def sql_all(
             spark=spark,
             bad_rows=bad_rows,
             lateness=lateness,
-            reach=reach,
+            value_range=value_range,
             seed=seed,
             schema=schema,
             null=null,
@@ -159,7 +160,7 @@ def run_script(
     spark: SparkSession | None = None,
     bad_rows: str | Path | None = None,
     lateness: Duration | None = None,
-    reach: tuple[float, float] = REACH,
+    value_range: tuple[float, float] = VALUE_RANGE,
     seed: int = 0,
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
@@ -185,7 +186,7 @@ def run_script(
             plan = replace(plan, seed=seed)
             frame = frames.of(statement)
             if frame.data.isStreaming:
-                table = _streamed(plan, frame, span, reach)
+                table = _streamed(plan, frame, span, value_range)
                 yield Result(statement, table, plan.partition_by)
                 continue
             name = statement.table.lower()
@@ -272,7 +273,7 @@ def _batch(statement: Select, plan: SelectPlan, frame: Frame, kept: BatchBadRows
 
 
 def _streamed(
-    plan: SelectPlan, frame: Frame, lateness: int | None, reach: tuple[float, float]
+    plan: SelectPlan, frame: Frame, lateness: int | None, value_range: tuple[float, float]
 ) -> DataFrame:
     for item in plan.sampled:
         assert item.approximate is not None
@@ -286,4 +287,4 @@ def _streamed(
             "ids.spark.sql cannot run ROWS over a streaming DataFrame",
             hint="use ids.spark.start, or use RANGE",
         )
-    return streamed_windows(plan, frame, lateness, reach)
+    return streamed_windows(plan, frame, lateness, value_range)

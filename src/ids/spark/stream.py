@@ -1,19 +1,18 @@
-"""start: a script becomes a running stream, or one line says why not.
-
-A stream that runs: to wait for, to stop, to ask how far it has come.
-"""
+"""A running stream: how it is started or resumed, awaited, stopped and asked."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import unquote
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -23,7 +22,7 @@ from ids.errors import CheckpointError, SetupError, SourceError, StateError
 from ids.model import Attribution, CountWindow, Duration, Misread, checked_seed, microseconds
 from ids.plan import SelectPlan, Tables, merged_tables, planned
 from ids.sink import Files
-from ids.source import Declared
+from ids.source import Declared, ParquetPart, at_once
 from ids.spark.failures import translate, translated
 from ids.spark.file_system import check_shared, files_at, path_at
 from ids.spark.frame import Frame, check_workers, lateness_of
@@ -38,14 +37,20 @@ from ids.spark.preflight import (
 )
 from ids.spark.session import has_session, session_of
 from ids.spark.spark_bad_rows import StreamBadRows
-from ids.spark.stream_ahead import check_files, source_columns
 from ids.spark.stream_batch import Batches, Step
+from ids.spark.stream_checkpoint import (
+    Script,
+    StreamProgress,
+    claim,
+    claimed,
+    identity,
+    lock,
+    revised,
+)
 from ids.spark.stream_count import CountStep
 from ids.spark.stream_output import Callback, KafkaTopic, Output, Target, file_output
-from ids.spark.stream_retained import Keeper, Sampler, ask, window_end
-from ids.spark.stream_revision import Script, claim, claimed, identity, lock, revised
-from ids.spark.stream_status import StreamProgress
-from ids.spark.stream_store import Store
+from ids.spark.stream_question import StreamQuestion, replied, window_end
+from ids.spark.stream_store import Store, shown
 from ids.spark.stream_time import TimeStep
 from ids.spark.table_reader import catalog_table, read, retyped
 
@@ -55,7 +60,7 @@ if TYPE_CHECKING:
 _TICK = 0.05
 
 
-class Kept:
+class Collected:
     """Emits in memory, for a stream without an output."""
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -67,52 +72,65 @@ class Kept:
             self._tables.append(emits)
 
     def table(self) -> pa.Table:
-        """All of them so far."""
+        """Return all emits so far."""
         with self._lock:
             self._tables = [pa.concat_tables(self._tables)]
             return self._tables[0]
 
 
-class Running:
-    """A stream at work (``ids.spark.start``).
+class Stream:
+    """A running stream, as ``ids.spark.start`` returns it.
 
-    It can be stopped, interrupted or killed at any moment; started again on the same checkpoint
-    it goes on as if nothing had happened.
+    A stream can be stopped, interrupted or killed at any moment. Start it again with the same
+    checkpoint, and it resumes where it left off.
+
+    query  the pyspark.sql.streaming.StreamingQuery that runs it
+
+    >>> stream = ids.spark.start(script, checkpoint="ck", events="in/")  # doctest: +SKIP
+    >>> stream.await_termination(60)  # doctest: +SKIP
+    False
+    >>> stream  # doctest: +SKIP
+    <ids.spark stream, running: 120,000 rows, 3 late, 0 ahead, 0 bad, 60 emits>
+    >>> stream.stop()  # doctest: +SKIP
     """
 
     def __init__(
         self,
         query: StreamingQuery,
         batches: Batches,
-        kept: Kept | None,
+        collected: Collected | None,
         lock: BinaryIO | None,
         checkpoint: str | Path,
         session: SparkSession,
     ) -> None:
         self.query = query
         self._checkpoint, self._session = checkpoint, session
-        self._batches, self._kept, self._lock = batches, kept, lock
+        self._batches, self._collected, self._lock = batches, collected, lock
         self._stopped = False
 
     def __repr__(self) -> str:
-        so_far = self.progress().totals
-        counts = ", ".join(f"{n:,} {what}" for what, n in asdict(so_far).items())
+        totals = asdict(self.last_progress.totals)
+        counts = ", ".join(f"{n:,} {what}" for what, n in totals.items())
         return f"<ids.spark stream, {self._phase()}: {counts}>"
 
     @property
-    def active(self) -> bool:
-        """Whether it still takes rows in."""
+    def is_active(self) -> bool:
+        """Whether the stream is still processing rows."""
         return bool(self.query.isActive)
 
-    def progress(self) -> StreamProgress:
-        """How far it has come; totals include what came before a restart."""
+    @property
+    def last_progress(self) -> StreamProgress:
+        """The progress after the last batch; its totals include batches before a restart."""
         return self._batches.progress
 
     def table(self) -> pa.Table:
-        """The emits since the start, of a stream that was given no output."""
-        if self._kept is None:
-            raise StateError("the emits went to the output; start the stream without one")
-        return self._kept.table()
+        """Return all emits since the start, as a pyarrow.Table.
+
+        Raises StateError if the stream was started with an output.
+        """
+        if self._collected is None:
+            raise StateError("the emits were written to the output; start the stream without one")
+        return self._collected.table()
 
     def attribute(
         self,
@@ -123,47 +141,48 @@ class Running:
         confidence: float = 0.95,
         seed: int = 0,
     ) -> Attribution | pa.Table:
-        """What any predicate accounts for in the window of the last emits (``ids.spark.ask``).
+        """Attribute an aggregate to any predicate, in the window of the last emits.
 
-        A Spark job over the rows that a stream started with ``retain`` keeps; exact, unless a
-        ``sample`` of so many rows is asked for.
+        Requires ``start(..., retain=True)``. Parameters, result and errors are those of
+        ``ids.spark.ask``.
+
+        >>> stream.attribute("AVG(latency)", "region = 'EU'").value  # doctest: +SKIP
+        12.5
         """
-        return ask(
-            self._checkpoint,
-            aggregate,
-            predicate,
-            sample=sample,
-            confidence=confidence,
-            seed=seed,
-            spark=self._session,
-        )
+        question = StreamQuestion(aggregate, predicate, sample, confidence, seed)
+        return replied(self._checkpoint, question, self._session).answer
 
     @property
     def window_end(self) -> datetime:
-        """The instant of the last emits: ``attribute`` speaks of the window that ends there."""
+        """The last emitted instant, at which the window of ``attribute`` ends."""
         return window_end(self._checkpoint, self._session)
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Until it ends by itself (``available_now``), fails, or ``timeout`` seconds are over.
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait until the stream ends by itself, which only ``available_now`` does, or fails.
 
-        Whether it has ended. What made it fail is raised; Ctrl-C stops it.
+        timeout  float, default None: the longest time to wait, in seconds; None: no limit
+
+        Returns True if the stream has ended, False if the timeout has passed. Raises the error that
+        made the stream fail. Ctrl-C stops the stream.
         """
         until = None if timeout is None else monotonic() + timeout
         try:
-            while self.active:
+            while self.is_active:
                 if until is not None and monotonic() >= until:
                     return False
-                # not awaitTermination: it would sit in Java, where Ctrl-C does not reach it
+                # Spark's awaitTermination would block in Java, where Ctrl-C has no effect
                 sleep(_TICK)
         except BaseException:
             self.stop()
             raise
         self._end()
-        self._raise_failure()
+        failure = self._failure()
+        if failure is not None:
+            raise translate(failure) or failure from failure
         return True
 
     def stop(self) -> None:
-        """Take nothing more in. Returns when everything is at rest."""
+        """Stop the stream. Returns once the current batch has ended and all files are closed."""
         self._stopped = True
         self._batches.end()
         self.query.stop()
@@ -179,19 +198,14 @@ class Running:
             return self._batches.failure
         return self.query.exception()
 
-    def _raise_failure(self) -> None:
-        failure = self._failure()
-        if failure is not None:
-            raise translate(failure) or failure from failure
-
     def _phase(self) -> str:
         try:
-            if self.active:
+            if self.is_active:
                 return "running"
             if self._failure() is not None:
                 return "failed"
-        except (Py4JError, OSError):  # the session is gone, and its Java with it
-            return "cut off from Spark"
+        except (Py4JError, OSError):  # the session was stopped, and Java with it
+            return "disconnected from Spark"
         return "stopped" if self._stopped else "ended"
 
 
@@ -204,12 +218,10 @@ def start(
     *,
     checkpoint: str | Path,
     output: Target = None,
-    tables: Mapping[str, object] | None = None,
     lateness: Duration | None = None,
     max_ahead: Duration | None = MAX_AHEAD,
     trigger: Duration | None = None,
     available_now: bool = False,
-    once: bool = False,
     bad_rows: str | Path | None = None,
     retain: bool = False,
     seed: int = 0,
@@ -217,65 +229,137 @@ def start(
     null: str | Sequence[str] = (),
     spark: SparkSession | None = None,
     on_progress: Callable[[StreamProgress], None] | None = None,
+    tables: Mapping[str, object] | None = None,
     **named_tables: object,
-) -> Running:
-    """Run a script with one SELECT over a stream, from where its checkpoint stands.
+) -> Stream:
+    """Start a script with one SELECT as a stream, or resume it from its checkpoint.
 
-    A table is a directory to which files come, a ``kafka://`` topic, or a streaming DataFrame.
-    ``output`` is a directory of Parquet parts (``out/``; ``out.csv/``, ``out.jsonl/``), a ``.csv``
-    or ``.jsonl`` file that grows, a topic, a function that takes the emits of each batch, or None
-    to keep them (``Running.table``). ``lateness`` is how far event times may lie behind the newest
-    (None: as a watermark of the DataFrame says, or not at all), ``max_ahead`` how far ahead of the
-    others (None: by any); rows beyond are dropped or set aside, and counted. ``trigger`` is the
-    time between batches; ``available_now`` (or ``once``) takes what is there, and ends. ``retain``
-    keeps the rows in a time window for ``ids.spark.ask``. The rest is as for ``ids.spark.sql``.
+    script         str: REGISTER PREDICATE statements, and one SELECT with EMIT CHANGES
+    checkpoint     str or Path: the directory of the stream's state, new or of this stream
+    output         str or Path: a directory of Parquet files ("out/"; or "out.csv/", "out.jsonl/"),
+                   a growing .csv or .jsonl file, or "kafka://host:port/topic"; or a function called
+                   with each batch's emits as a pyarrow.Table; None (default): see Stream.table
+    lateness       str such as "10 seconds", or timedelta: rows older than the newest by more than
+                   this are dropped and counted; None: the DataFrame's watermark, or 0
+    max_ahead      str or timedelta, default "1 day": rows newer than the others by more than this
+                   are set aside and counted; None: no limit
+    trigger        str or timedelta: the time between batches; None: as soon as rows arrive
+    available_now  bool, default False: process the rows that are there now, then end
+    bad_rows       str or Path: a directory for rows with a NULL time, NaN or infinity; None: these
+                   fail the stream
+    retain         bool, default False: store the rows of a time window, for ``ids.spark.ask``
+    seed           int, default 0: determines which rows APPROXIMATE samples
+    schema         str such as "ts EPOCH_SECONDS, x DOUBLE", or a dict by table; None: inferred
+    null           str or list of str: texts that mean NULL in CSV and JSON Lines files
+    spark          SparkSession: by default that of the tables, the active one, or a new local one
+    on_progress    function that is called with a StreamProgress after each batch
+    tables         dict, or keyword arguments, by name: a directory, "kafka://host:port/topic", the
+                   name of a table in Spark's catalog, or a streaming DataFrame
+
+    Returns the running Stream. Raises ScriptError, SourceError, CheckpointError or SetupError, all
+    subclasses of ids.IdsError, if the script, a table or output, the checkpoint or Spark is wrong.
+
+    >>> ids.spark.start(script, checkpoint="ck", output="out/", events="in/")  # doctest: +SKIP
     """
+    late, pause = (None if each is None else microseconds(each) for each in (lateness, trigger))
     tables = merged_tables(tables, named_tables)
-    seed, cap, ends = checked_seed(seed), ahead_cap(max_ahead), available_now or once
-    known = Declared.of(schema, null, tables)
-    asked, pause = (None if each is None else microseconds(each) for each in (lateness, trigger))
-    if not has_session(tables.values(), spark):
-        check_stream(
-            script, tables, known, checkpoint=checkpoint, output=output, retain=retain, seed=seed
-        )
-    session = _classic(session_of(tables.values(), spark))
-    with translated():
-        frames = Tables(tables, partial(_opened, session, known, not ends))
-        plan, frame = _bound(script, frames, seed, retain)
-        span, files = lateness_of(plan, frame, asked), files_at(checkpoint, session)
-        step = _step(plan, frame, session, script, retain)
-        kept = Kept(step.schema) if output is None else None
-        target = _output(output or kept or _nowhere, session, plan.partition_by)
-        check_shared(session, checkpoint, bad_rows, target.place)
-        with _held(files) as held:
-            store = _store(files, session, target, identity(plan, target.name))
-            fixed = target.name if target.fixed else None
-            now = revised(files, Script.of(plan, frame), plan, fixed)
-            bad = None if bad_rows is None else StreamBadRows(bad_rows, plan.table, session)
-            check = _file_check(files, frame, frame.columns if retain else plan.columns)
-            batches = Batches(step, check, store, target, span, cap, bad, on_progress, now)
-            query = _begun(frame.data, batches, files, pause, ends)
-    return Running(query, batches, kept, held, checkpoint, session)
+    known, ahead = Declared.of(schema, null, tables), ahead_cap(max_ahead)
+    job = _Job(script, tables, known, checked_seed(seed), retain, late, pause, ahead, available_now)
+    return job.start(checkpoint, output, bad_rows, spark, on_progress)
 
 
-def _file_check(files: Files, frame: Frame, read: Collection[str]) -> Callable[[], None]:
-    """Every new file must have the columns that are read of it."""
-    needed = source_columns(frame.data) & set(read)
-    return partial(check_files, frame.data.sparkSession, files, sorted(needed))
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What a stream runs; times are in µs."""
+
+    script: str
+    tables: Mapping[str, object]
+    declared: Declared
+    seed: int
+    retain: bool
+    lateness: int | None
+    trigger: int | None
+    max_ahead: int | None
+    available_now: bool
+
+    def start(
+        self,
+        checkpoint: str | Path,
+        output: Target,
+        bad_rows: str | Path | None,
+        spark: SparkSession | None,
+        on_progress: Callable[[StreamProgress], None] | None,
+    ) -> Stream:
+        """Check everything, without Spark where that is possible, and start the query."""
+        tables, retain = self.tables, self.retain
+        if not has_session(tables.values(), spark):
+            check_stream(
+                self.script,
+                tables,
+                self.declared,
+                checkpoint=checkpoint,
+                output=output,
+                retain=retain,
+                seed=self.seed,
+            )
+        session = _classic(session_of(tables.values(), spark))
+        with translated():
+            plan, frame = self._bound(session)
+            late, files = lateness_of(plan, frame, self.lateness), files_at(checkpoint, session)
+            step = self._step(plan, frame, session)
+            collected = Collected(step.schema) if output is None else None
+            target = _output(collected or output, session, plan.partition_by)
+            check_shared(session, checkpoint, bad_rows, target.directory)
+            with _locked(files) as held:
+                store = _store(files, session, target, identity(plan, target.name))
+                fixed = target.name if target.fixed else None
+                script = revised(files, Script.of(plan, frame), plan, fixed)
+                bad = None if bad_rows is None else StreamBadRows(bad_rows, plan.table, session)
+                needed = source_columns(frame.data) & {*(frame if retain else plan).columns}
+                check = partial(check_files, session, files, sorted(needed))
+                batches = Batches(
+                    step, check, store, target, late, self.max_ahead, bad, on_progress, script
+                )
+                query = self._query(frame.data, batches, files)
+        return Stream(query, batches, collected, held, checkpoint, session)
+
+    def _bound(self, session: SparkSession) -> tuple[SelectPlan, Frame]:
+        """Return the plan of the script's SELECT, and its table."""
+        wait = not self.available_now
+        frames = Tables(self.tables, partial(_opened, session, self.declared, wait))
+        select, plan = only_select(planned(self.script, lambda one: frames.of(one).schema))
+        refuse_retained_rows(plan, self.retain)
+        return replace(plan, seed=self.seed), frames.of(select)
+
+    def _step(self, plan: SelectPlan, frame: Frame, session: SparkSession) -> Step:
+        check_workers(session)
+        if isinstance(plan.window, CountWindow):
+            return CountStep(plan, frame)
+        refuse_beyond_panes(plan)
+        return TimeStep(plan, frame, self.script, self.retain)
+
+    def _query(self, data: DataFrame, batches: Batches, files: Files) -> StreamingQuery:
+        writer = batches.watched(data).writeStream.foreachBatch(batches)
+        writer = writer.option("checkpointLocation", f"{files.uri}/spark")
+        if self.available_now:
+            writer = writer.trigger(availableNow=True)
+        elif self.trigger is not None:
+            writer = writer.trigger(processingTime=f"{self.trigger} microseconds")
+        return writer.start()
 
 
 def _classic(session: SparkSession) -> SparkSession:
-    """The session; one of Spark Connect is refused."""
+    """Return the session; reject one of Spark Connect."""
     if type(session).__module__.startswith("pyspark.sql.connect"):
         raise SetupError(
-            "this process takes each batch of a stream, over Spark Connect the server would; "
-            "use a classic session, or ids.spark.sql over a streaming DataFrame"
+            "ids.spark.start does not run over Spark Connect; use a classic session, or "
+            "ids.spark.sql over a streaming DataFrame"
         )
     return session
 
 
 def _opened(session: SparkSession, known: Declared, wait: bool, data: object, name: str) -> Frame:
-    """A table of the stream; ``wait`` for the first file of a directory that has none yet."""
+    """Open a table; ``wait`` for the first file if its directory is empty."""
     columns, table = known.columns(name), catalog_table(session, data, stream=True)
     data = data if table is None else table
     if isinstance(data, str | Path):
@@ -284,67 +368,43 @@ def _opened(session: SparkSession, known: Declared, wait: bool, data: object, na
         return replace(Frame.of(stream).placed(), misread=misread)
     if not isinstance(data, DataFrame):
         raise SourceError(
-            f"table {name!r} is no stream; give a directory, or a DataFrame of readStream"
+            f"table {name!r} is not a stream; give a directory, or a DataFrame from readStream"
         )
     if not data.isStreaming:
         raise SourceError(
-            f"table {name!r} is a finite DataFrame; give one of readStream, or use ids.spark.sql"
+            f"table {name!r} is a batch DataFrame; give one from readStream, or use ids.spark.sql"
         )
     return Frame.of(retyped(data, columns, f"table {name!r}")).placed()
 
 
 def _misread_at(
-    session: SparkSession, place: str | Path, known: Declared, table: str, name: str
+    session: SparkSession, path: str | Path, known: Declared, table: str, name: str
 ) -> Misread | None:
-    """What a text column in the files of a stream seems to have been meant for."""
+    """Return the type that a text column in the files of a stream probably should have."""
     columns = known.columns(table)
-    if is_kafka(place) or name in columns:
+    if is_kafka(path) or name in columns:
         return None
-    return locate(path_at(place, session)).schema(columns, known.nulls).misread(name)
+    return locate(path_at(path, session)).schema(columns, known.nulls).misread(name)
 
 
-def _bound(script: str, frames: Tables[Frame], seed: int, retain: bool) -> tuple[SelectPlan, Frame]:
-    """The plan of the script's one SELECT, and its table."""
-    select, plan = only_select(planned(script, lambda one: frames.of(one).schema))
-    refuse_retained_rows(plan, retain)
-    return replace(plan, seed=seed), frames.of(select)
-
-
-def _step(plan: SelectPlan, frame: Frame, session: SparkSession, script: str, retain: bool) -> Step:
-    check_workers(session)
-    if isinstance(plan.window, CountWindow):
-        return CountStep(plan, frame)
-    refuse_beyond_panes(plan)
-    keeper = Keeper(plan, frame, script) if retain else None
-    sampler = Sampler(plan, frame, script) if plan.sampled else None
-    return TimeStep(plan, frame, keeper, sampler)
-
-
-def _output(target: Target, session: SparkSession, keys: Sequence[str]) -> Output:
-    """What ``target`` means: a function, a topic, a directory or a file."""
+def _output(target: Target | Collected, session: SparkSession, keys: Sequence[str]) -> Output:
+    """Return the output for a function, a topic, a directory or a file."""
+    assert target is not None
     if callable(target):
         return Callback(target)
     if is_kafka(target):
         return KafkaTopic(str(target), keys, session)
-    assert target is not None
     return file_output(target, session)
 
 
-def _nowhere(_: object) -> None: ...
-
-
 @contextmanager
-def _held(files: Files) -> Iterator[BinaryIO | None]:
-    """Make the checkpoint, and keep other streams out of it until the file is closed.
-
-    It is closed if the block fails.
-    """
+def _locked(files: Files) -> Iterator[BinaryIO | None]:
+    """Create the checkpoint, and lock it until the file is closed; close it if the block fails."""
     try:
         files.make("ids")
     except OSError as error:
-        place = files.uri.removeprefix("file:")
         fault = error.strerror or str(error)
-        raise CheckpointError(f"cannot make checkpoint {place}: {fault}") from error
+        raise CheckpointError(f"cannot create checkpoint {shown(files)}: {fault}") from error
     file = lock(files)
     try:
         yield file
@@ -355,7 +415,7 @@ def _held(files: Files) -> Iterator[BinaryIO | None]:
 
 
 def _store(files: Files, session: SparkSession, output: Output, stream: dict[str, object]) -> Store:
-    """That of this stream, and of no other; both places are clean if it is new."""
+    """Claim the checkpoint, and return its store; the output of a new stream must be empty."""
     store = Store(files, session)
     if not claimed(files):
         output.check()
@@ -363,18 +423,53 @@ def _store(files: Files, session: SparkSession, output: Output, stream: dict[str
     if not any(entry.name.isdigit() for entry in files.entries("spark/offsets")):
         if store.latest() is not None:
             raise CheckpointError(
-                f"checkpoint {files.uri.removeprefix('file:')} has lost Spark's part of it; "
-                "restore it as a whole, or start anew in another directory"
+                f"checkpoint {shown(files)} lacks Spark's files; restore the whole checkpoint from "
+                "a backup, or start with a new one"
             )
-        files.remove("spark")  # Spark does not start on what its first moments left half-written
+        files.remove("spark")  # Spark does not start from a partially written checkpoint
     return store
 
 
-def _begun(data: DataFrame, batches: Batches, files: Files, pause: int | None, ends: bool) -> Any:
-    writer = batches.watched(data).writeStream.foreachBatch(batches)
-    writer = writer.option("checkpointLocation", f"{files.uri}/spark")
-    if ends:
-        writer = writer.trigger(availableNow=True)
-    elif pause is not None:
-        writer = writer.trigger(processingTime=f"{pause} microseconds")
-    return writer.start()
+def source_columns(data: DataFrame) -> frozenset[str]:
+    """Return the columns of a DataFrame's sources; its other columns are computed from these."""
+    leaves = data._jdf.queryExecution().analyzed().collectLeaves()
+    outputs = [leaves.apply(number).output() for number in range(leaves.size())]
+    return frozenset(
+        output.apply(number).name() for output in outputs for number in range(output.size())
+    )
+
+
+def check_files(session: SparkSession, checkpoint: Files, columns: Collection[str]) -> None:
+    """Reject a micro-batch with a Parquet file that is incomplete or lacks one of ``columns``.
+
+    Spark would read a missing column as NULLs. Only the footers of the current batch's files are
+    read, which Spark lists in the ``checkpoint``.
+    """
+
+    def schema(path: str) -> ParquetPart:
+        return ParquetPart(path_at(path, session))
+
+    for part in at_once(schema, _arrived(checkpoint)):
+        for name in columns:
+            if name not in part.schema.names:
+                raise SourceError(
+                    f"{part.path} lacks column {name!r}, which earlier files have; write it again"
+                )
+
+
+def _arrived(checkpoint: Files) -> Iterator[str]:
+    """Return the Parquet files of the last batch in the logs of Spark's sources."""
+    for source in checkpoint.entries("spark/sources"):
+        folder = f"spark/sources/{source.name}"
+        logs = [e.name for e in checkpoint.entries(folder) if e.name.split(".")[0].isdigit()]
+        newest = max(logs, key=lambda log: int(log.split(".")[0]), default=None)
+        if newest is None:
+            continue
+        lines = checkpoint.read(f"{folder}/{newest}").decode().splitlines()[1:]
+        entries = [json.loads(line) for line in lines if line.startswith('{"path"')]
+        # every tenth log repeats the entries before it
+        last = max((entry["batchId"] for entry in entries), default=None)
+        for entry in entries:
+            path = unquote(entry["path"])
+            if entry["batchId"] == last and path.endswith(".parquet"):
+                yield path

@@ -1,26 +1,31 @@
-"""What happens to each micro-batch, in the one order that survives a crash at any moment.
+"""A micro-batch of a stream, processed so that a crash at any moment loses and repeats nothing.
 
-    manifest i-1 ─▶ step ─▶ bad rows, emits (under names that depend on i alone) ─▶ manifest i
+    manifest i-1 ─▶ step ─▶ bad rows, emits (under names that depend only on i) ─▶ manifest i
 
-Spark has noted what batch i holds before it begins, and notes its end after manifest i is there.
-So a batch that is begun again either finds its manifest, and has nothing left to do, or starts
-from the same manifest with the same rows and writes the same rows once more.
+Spark records the offsets of batch i before the batch begins, and its completion after manifest i
+is written. So a repeated batch either finds its manifest and has nothing to do, or starts from the
+same manifest with the same rows and writes the same files again.
 
-A kind of window is a ``Step``: it takes a ``Batch`` and gives an ``Outcome``. Its counts go to the
-progress of Spark's own query, for whatever listens to that: Spark reports what its plan has
-observed row by row, ours is known when a batch is done, so the plan observes nothing under our
-names, and what it would report of them is replaced then.
+Each kind of window is a ``Step``, which turns a ``Batch`` into an ``Outcome``. ``Ahead`` protects
+the watermark from rows far ahead of the others:
+
+    at most max_ahead after the newest row so far ─▶ taken
+    beyond such a gap, and many rows ─────────────▶ taken: the stream has moved on
+    beyond it, and very few rows ─────────────────▶ set aside: the others are still before it
+    beyond it, one row and no others ─────────────▶ waits for the next micro-batch
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from threading import Event, Lock
 from time import perf_counter, time
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.sql import functions as F
@@ -28,44 +33,55 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from ids.errors import CheckpointError, IdsError, SinkError, StateError
-from ids.model import Kind
+from ids.model import Kind, span
 from ids.plan import SelectPlan
+from ids.spark.expression_sql import Typed, spell
 from ids.spark.failures import translated
-from ids.spark.frame import Frame
+from ids.spark.frame import ORIGIN, Frame
+from ids.spark.kafka_topic import MALFORMED
 from ids.spark.spark_bad_rows import StreamBadRows, refuse
 from ids.spark.spark_evaluate import output_fields
-from ids.spark.spark_prepare import Faults, Ready
+from ids.spark.spark_prepare import AHEAD, FAULT, TIME, Faults, Ready, measure
+from ids.spark.stream_checkpoint import Revision, Script, StreamProgress, Totals
 from ids.spark.stream_output import Output
-from ids.spark.stream_revision import Revision, Script
-from ids.spark.stream_status import StreamProgress, Totals
 from ids.spark.stream_store import Manifest, Piece, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from ids.spark.expression_sql import Typed
+WAITING = "waiting"
+LATE = "ids_late"
 
-NAME = "ids"
+_NAME = "ids"
 
 _OBSERVED = (
     *("rows", "late", "bad", "ahead", "emits"),
     *("state_rows", "state_bytes", "state_files"),
 )
 
-_QUERY = "sql.streaming.queryId"  # where Spark notes which query a thread works for
+_QUERY = "sql.streaming.queryId"  # the local property with the query of a thread
 _UTC = pa.timestamp("us", "UTC")
 _TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string()}
+
+_FEW = 1_000  # a gap is accepted if at least one row in this many is beyond it
+_BUCKETS = 2**20
+_LEAST, _MOST = -(2**63) + 1, 2**63 - 1
+_ADDED = (ORIGIN, MALFORMED)
+_OWN = "column "  # prefix of the table's own columns, which may be named like those added
+
+Found = TypeVar("Found")
+Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The rows of a micro-batch that pass WHERE.
+    """Counts of the rows of a micro-batch that pass WHERE.
 
-    rows     all of them but the one that waits
-    late     of these, sound but older than the watermark before the batch: dropped
-    bad      of these, such that no window can take them
-    ahead    of these, sound but too far ahead of the others: set aside
-    waiting  1 if a row waits for others to come as far ahead as it is
+    rows     all rows, except one that waits
+    late     valid rows older than the watermark before the batch, which are dropped
+    bad      rows that no window can contain
+    ahead    valid rows too far ahead of the others, which are set aside
+    waiting  1 if a row far ahead waits for more rows near it
     """
 
     rows: int
@@ -76,21 +92,21 @@ class Counts:
 
     @property
     def taken(self) -> int:
-        """How many rows are in windows, or will be."""
+        """Number of rows that windows contain, now or later."""
         return self.rows - self.late - self.bad - self.ahead
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One micro-batch, the state before it, and where the state after it goes.
+    """A micro-batch, the state before it, and the store for the state after it.
 
-    number     Spark's own batch id
-    data       the rows as the source gives them
+    number     Spark's batch id
+    data       rows as read from the source
     lateness   µs
-    before     the manifest before it; None at the beginning
-    store      where rows to be remembered are written
-    max_ahead  how far ahead of the others a row may be, µs; None: as far as it likes
-    script     what of the stream's script may change from one start to the next
+    before     manifest of the previous batch; None for the first batch
+    store      where the state is written
+    max_ahead  how far ahead of the others a row may be, µs; None: unlimited
+    script     the part of the stream's script that may change between starts
     """
 
     number: int
@@ -103,28 +119,209 @@ class Batch:
 
     @property
     def revision(self) -> Revision | None:
-        """From the script of the manifest before it to its own; None at the beginning."""
+        """The change from the previous batch's script; None for the first batch."""
         if self.before is None or self.script is None:
             return None
         return Revision(Script.read(self.before.facts["script"]), self.script)
 
     @property
     def facts(self) -> dict[str, Any] | None:
-        """What the step knew before the batch; None at the beginning."""
+        """The facts of the step before the batch; None for the first batch."""
         return None if self.before is None else self.before.facts["step"]
 
     def pieces(self, kind: str) -> list[Piece]:
-        """What the step remembered before the batch."""
+        """Return the pieces of a kind before the batch."""
         return [] if self.before is None else self.before.of(kind)
 
 
-class Emits(NamedTuple):
-    """The emits of a micro-batch: a table, or what Spark will work out, for the only time.
+class Cap(NamedTuple):
+    """Rows up to this event time are taken; the others are set aside, or one of them waits."""
 
-    data    a table in order, or every partition of it in order
+    limit: int
+    waits: bool = False
+
+
+class Group(NamedTuple):
+    """Rows without a gap between them.
+
+    rows         number of rows
+    first, last  event times of the oldest and the newest
+    busiest      highest number of rows in one interval of length max_ahead
+    """
+
+    rows: int
+    first: int
+    last: int
+    busiest: int
+
+
+def cap_of(newest: int | None, near: int, groups: Sequence[Group], max_ahead: int) -> Cap:
+    """Decide up to which event time the rows of a micro-batch are taken.
+
+    ``near`` is the number of rows that are not ahead, ``newest`` the newest event time of these
+    and of all rows so far; ``groups`` are the other rows, ordered by time. A group is taken, with
+    all before it, if it has two rows, and one per thousand rows of the busiest interval before it.
+    """
+    crowd = near
+    for group in groups:
+        follows = newest is not None and group.first - newest <= max_ahead
+        if follows or (group.rows > 1 and group.rows * _FEW >= crowd):
+            newest, near = group.last, near + group.rows
+        crowd = max(crowd, group.busiest)
+    limit = _LEAST if newest is None else newest
+    if near or not groups:
+        return Cap(limit)
+    # single rows, far apart, and no others: each is taken once another comes after it
+    return Cap(groups[-2].last if len(groups) > 1 else limit, waits=True)
+
+
+def groups_of(rows: Integers, first: Integers, last: Integers, max_ahead: int) -> list[Group]:
+    """Combine intervals into groups without a gap.
+
+    Each interval has a number of rows, and their first and last event times.
+    """
+    order = np.argsort(first)
+    rows, first, last = rows[order], first[order], last[order]
+    starts = np.append(0, 1 + np.flatnonzero(first[1:] - last[:-1] > max_ahead))
+    ends = np.append(starts[1:], len(rows)) - 1
+    busiest = np.maximum.reduceat(rows, starts)
+    columns = np.add.reduceat(rows, starts), first[starts], last[ends], busiest
+    return [Group(*values) for values in zip(*(c.tolist() for c in columns), strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Decides which rows of a micro-batch are too far ahead of the others.
+
+    name       column of the event time
+    max_ahead  µs; None: unlimited
+    front      newest event time taken before the batch, µs
+    watermark  before the batch, µs
+    """
+
+    name: str
+    max_ahead: int | None
+    front: int | None
+    watermark: int | None
+
+    def admit(
+        self,
+        batch: Batch,
+        rows: Ready,
+        on_faults: Faults,
+        take: Callable[[Ready], tuple[Counts, int | None, Found]],
+    ) -> tuple[Ready, Counts, Found, list[Piece]]:
+        """Take the rows that are not too far ahead; the others get a fault, or one of them waits.
+
+        ``take`` also returns the newest event time so far; ``on_faults`` is called if there are bad
+        rows, or rows ahead. The last result is the piece of the row that waits.
+        """
+        limit, last, waiting = self._limit(), _MOST, list[Piece]()
+        taken = self._capped(rows, Cap(_MOST))
+        # rows are rarely ahead: take all of them, and examine them only if one may be ahead
+        if limit > _LEAST:
+            counts, newest_time, found = take(taken)
+            last = _LEAST if newest_time is None else newest_time
+        if last > limit:
+            cap = self._settled(rows, limit)
+            if limit == _LEAST or last > cap.limit:
+                taken = self._capped(rows, cap)
+                counts, _, found = take(taken)
+                if cap.waits:
+                    counts, waiting = replace(counts, waiting=1), [_keep(batch, rows, cap)]
+        if counts.bad or counts.ahead:
+            on_faults(taken, counts.bad)
+        return taken, counts, found, waiting
+
+    def _limit(self) -> int:
+        """Return the time up to which rows are never ahead."""
+        if self.max_ahead is None:
+            return _MOST
+        return _LEAST if self.front is None else self.front + self.max_ahead
+
+    def _settled(self, rows: Ready, limit: int) -> Cap:
+        """Decide from the rows of the batch, with one or two jobs."""
+        assert self.max_ahead is not None
+        late = "" if self.watermark is None else f" AND {TIME} >= {self.watermark}L"
+        sound = rows.data.filter(f"{FAULT} IS NULL{late}")
+        near, far = f"{TIME} <= {limit}L", f"{TIME} > {limit}L"
+        seen = [f"count_if({near})", f"max(if({near}, {TIME}, NULL))"]
+        seen += [f"count_if({far})", f"min(if({far}, {TIME}, NULL))", f"max({TIME})"]
+        ((count, near_last, many, first, last),) = sound.agg(*map(F.expr, seen)).collect()
+        front = newest(self.front, near_last)
+        if not many:
+            return cap_of(front, count, [], self.max_ahead)
+        if last - first <= self.max_ahead:
+            return cap_of(front, count, [Group(many, first, last, many)], self.max_ahead)
+        width = max(self.max_ahead, (last - first) // _BUCKETS)
+        intervals = sound.filter(far).groupBy(F.expr(f"({TIME} - {first}L) DIV {width}L"))
+        table = intervals.agg(F.count("*"), F.min(TIME), F.max(TIME)).toArrow()
+        counted, firsts, lasts = (column.to_numpy() for column in table.columns[1:])
+        groups = groups_of(counted, firsts, lasts, self.max_ahead)
+        return cap_of(front, count, groups, self.max_ahead)
+
+    def _capped(self, rows: Ready, cap: Cap) -> Ready:
+        """Give rows beyond the cap a fault, or leave out the one that waits."""
+        if cap.waits:
+            taken = rows.data.filter(f"NOT {_beyond(cap)}")
+            return replace(rows, data=taken.withColumn(AHEAD, F.lit(False)))
+        distance = span(self.max_ahead or 0)
+        reason = spell(f"event time {self.name!r} more than {distance} ahead of the others")
+        fault = F.expr(f"if({_beyond(cap)}, {reason}, {FAULT})")
+        marked = {AHEAD: F.expr(_beyond(cap)), FAULT: fault}
+        return replace(rows, data=rows.data.withColumns(marked))
+
+
+def newest(*times: int | None) -> int | None:
+    """Return the newest of some times; None if there is none."""
+    return max((time for time in times if time is not None), default=None)
+
+
+def with_late(plan: SelectPlan, rows: Ready, watermark: int | None, *more: str) -> DataFrame:
+    """Select the columns that are needed, those in ``more``, and whether a row is LATE."""
+    late = "false" if watermark is None else f"({FAULT} IS NULL AND {TIME} < {watermark}L)"
+    made = [TIME, FAULT, AHEAD, *more, *rows.keys]
+    made += [measure(number) for number, typed in enumerate(rows.measures) if typed]
+    own = [rows.columns[name].text for name in plan.columns]
+    return rows.data.selectExpr(*own, *made, f"{late} AS {LATE}")
+
+
+def with_waiting(batch: Batch, columns: Mapping[str, Typed]) -> DataFrame:
+    """Return the rows of a micro-batch, with the one that waited in the previous batch."""
+    data, pieces = batch.data, batch.pieces(WAITING)
+    if not pieces:
+        return data
+    # columns may have been added or removed since
+    texts = {_OWN + name: typed.text for name, typed in columns.items()}
+    texts |= {name: name for name in _ADDED if name in data.columns}
+    known = {
+        held: texts[name] for held, name in pieces[0].facts["columns"].items() if name in texts
+    }
+    fields = [T.StructField(held, data.schema[text].dataType) for held, text in known.items()]
+    row = batch.store.read(pieces, T.StructType(fields)).toDF(*known.values())
+    return data.unionByName(row, allowMissingColumns=True)
+
+
+def _keep(batch: Batch, rows: Ready, cap: Cap) -> Piece:
+    """Store the row that waits, with its columns numbered."""
+    own = {_OWN + name: typed.text for name, typed in rows.columns.items() if typed.kind}
+    own |= {name: name for name in _ADDED if name in rows.data.columns}
+    held = {f"c{number}": name for number, name in enumerate(own)}
+    row = rows.data.filter(_beyond(cap)).selectExpr(*own.values()).toDF(*held)
+    return batch.store.write(row, batch.number, WAITING, columns=held)
+
+
+def _beyond(cap: Cap) -> str:
+    return f"({FAULT} IS NULL AND {TIME} > {cap.limit}L)"
+
+
+class Emits(NamedTuple):
+    """The emits of a micro-batch: a table, or a DataFrame to be computed exactly once.
+
+    data    a sorted table, or a DataFrame with sorted partitions
     schema  keys, ``emit_at``, ``n``, then the items
-    order   what the partitions together are to be sorted by; empty if they are in order
-    few     whether they may come to this process, as a table has
+    order   columns to sort all partitions by; empty if they are in order already
+    few     whether they are few enough to be collected in the driver
     """
 
     data: DataFrame | pa.Table
@@ -133,48 +330,40 @@ class Emits(NamedTuple):
     few: bool = False
 
     def ordered(self, session: SparkSession) -> DataFrame:
-        """All of them in order."""
+        """Return all emits in order, as a DataFrame."""
         if isinstance(self.data, pa.Table):
             return session.createDataFrame(self.data)
-        return self._sorted(self.data)
+        if not self.order:
+            return self.data
+        # in one partition: to sort several, Spark would compute everything twice
+        return self.data.repartition(1).sortWithinPartitions(*self.order)
 
     def fetched(self) -> pa.Table:
-        """All of them in this process, in order."""
+        """Return all emits in order, as a table."""
         if isinstance(self.data, pa.Table):
             return self.data
-        return self._sorted(self.data).toArrow().cast(self.schema)
-
-    def _sorted(self, data: DataFrame) -> DataFrame:
-        """In one partition where it takes a sort.
-
-        To sort several, Spark would look at a sample first, and work everything out twice.
-        """
-        return data.repartition(1).sortWithinPartitions(*self.order) if self.order else data
+        return self.ordered(self.data.sparkSession).toArrow().cast(self.schema)
 
 
 def emit_schema(plan: SelectPlan, frame: Frame) -> pa.Schema:
-    """Keys, ``emit_at``, ``n``, then the items."""
-    keys = [(name, frame.columns[name]) for name in plan.partition_by]
-    own = [(name, _arrow_type(typed)) for name, typed in keys]
+    """Return the schema of the emits: keys, ``emit_at``, ``n``, then the items."""
+    keys = []
+    for name in plan.partition_by:
+        typed = frame.columns[name]
+        type_ = _UTC if typed.kind is Kind.TIME else _TYPES.get(typed.type, pa.bool_())
+        keys.append((name, type_))
     items = to_arrow_schema(T.StructType(output_fields(plan)))
-    return pa.schema([*own, ("emit_at", _UTC), ("n", pa.int64()), *items])
-
-
-def _arrow_type(typed: Typed) -> pa.DataType:
-    return _UTC if typed.kind is Kind.TIME else _TYPES.get(typed.type, pa.bool_())
-
-
-Facts = dict[str, Any]
+    return pa.schema([*keys, ("emit_at", _UTC), ("n", pa.int64()), *items])
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a micro-batch gave.
+    """The result of a micro-batch.
 
     emits      None if nothing is due
-    watermark  µs: the last event time seen, less the lateness; None before the first row
-    facts      what the step knows after the batch, for the manifest
-    pieces     what it remembers
+    watermark  µs: the last event time minus the lateness; None before the first row
+    facts      facts of the step, for the manifest
+    pieces     pieces of the step, by kind
     """
 
     emits: Emits | None
@@ -187,10 +376,9 @@ class Outcome:
 class Step(Protocol):
     """A kind of window on a stream.
 
-    A row is late if its event time lies before the watermark of the batches before; only what lies
-    strictly before the watermark is settled, as rows at the watermark itself may still come. A
-    step remembers nothing but what it names in its outcome, so that a batch which is tried again
-    starts where it started the first time.
+    A row is late if its event time is before the watermark of the previous batches. Only rows
+    strictly before the watermark are settled, since rows at the watermark may still come. A step
+    keeps no state except what its outcome lists, so a repeated batch starts from the same state.
     """
 
     @property
@@ -199,13 +387,15 @@ class Step(Protocol):
         ...
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
-        """Take a micro-batch in; ``on_faults`` refuses or keeps bad rows, keeps those ahead."""
+        """Process a micro-batch; ``on_faults`` rejects bad rows, or stores them and those ahead."""
         ...
 
 
 class Reporter:
-    """Puts what a batch gave into the progress of its query: how many of its rows were late, bad
-    and ahead, its emits, what is remembered, and the watermark (None before the first row).
+    """Adds the counts of each batch to the progress of Spark's query, for its listeners.
+
+    Spark reports aggregates that a plan observes row by row, but these counts are known only at
+    the end of a batch. So the plan observes constants, which are replaced when a batch is done.
     """
 
     def __init__(self) -> None:
@@ -215,17 +405,17 @@ class Reporter:
         self._held: Any = None
 
     def watched(self, data: DataFrame) -> DataFrame:
-        """A streaming DataFrame whose progress has a place for it."""
+        """Return the streaming DataFrame, with the counts among its observed metrics."""
         self._session = data.sparkSession
-        # an aggregate that Spark knows beforehand: it costs a row nothing
+        # Spark evaluates this aggregate when it plans: it costs nothing per row
         nothing = F.expr("count(NULL)")
         longs = [nothing.alias(name) for name in _OBSERVED]
-        return data.observe(NAME, *longs, F.timestamp_micros(nothing).alias("watermark"))
+        return data.observe(_NAME, *longs, F.timestamp_micros(nothing).alias("watermark"))
 
     def report(self, manifest: Manifest, counts: Counts, emits: int) -> None:
-        """Tell it; called in the thread of the batch.
+        """Replace the observed constants; call it in the thread of the batch.
 
-        It reaches into Spark: where another version has it otherwise, nothing is told.
+        This uses internals of Spark: on a version that differs, nothing is reported.
         """
         with suppress(Py4JError, AttributeError, TypeError):
             node = self._node()
@@ -236,7 +426,7 @@ class Reporter:
             field.set(node, self._filled(field, [*came, *held]))
 
     def _node(self) -> Any:
-        """Where the plan of the batch at work observes what is ours."""
+        """Return the node of the current batch's plan that observes the counts."""
         query_id = self._session.sparkContext.getLocalProperty(_QUERY)
         query = self._session._jsparkSession.streams().get(query_id)
         sql = self._session._jvm.org.apache.spark.sql
@@ -244,19 +434,19 @@ class Reporter:
         plans = [query.streamingQuery().lastExecution().executedPlan()]
         while plans:
             plan = plans.pop()
-            if plan.nodeName() == "CollectMetrics" and plan.name() == NAME:
+            if plan.nodeName() == "CollectMetrics" and plan.name() == _NAME:
                 return plan
             children = helper.allChildren(plan)
             plans += [children.apply(number) for number in range(children.size())]
-        raise AttributeError(f"nothing observes {NAME}")
+        raise AttributeError(f"no plan node observes {_NAME}")
 
     def _filled(self, field: Any, seen: list[int | None]) -> Any:
-        """An accumulator of the same kind as that of the plan, with our values."""
+        """Return an accumulator of the same class as the plan's, with these values."""
         if self._held is None:
             columns = [F.max(name).alias(name) for name in self._schema.names]
-            own = self._session.createDataFrame([], self._schema).observe(NAME, *columns)
+            own = self._session.createDataFrame([], self._schema).observe(_NAME, *columns)
             plan = own._jdf.queryExecution().executedPlan()
-            plan.accumulatorId()  # it is made when first asked for
+            plan.accumulatorId()  # created on the first call
             self._held = field.get(plan), own._jdf.schema()
         accumulator, schema = self._held
         catalyst = self._session._jvm.org.apache.spark.sql.catalyst
@@ -271,15 +461,8 @@ class Reporter:
         return accumulator
 
 
-def _session(data: DataFrame) -> SparkSession:
-    """The session of a micro-batch, a copy of the user's; there, timestamps are written as such."""
-    session = data.sparkSession
-    session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-    return session
-
-
 class Batches:
-    """The function Spark calls with each micro-batch."""
+    """The function that Spark calls with each micro-batch."""
 
     def __init__(
         self,
@@ -304,33 +487,33 @@ class Batches:
         self.progress = self._resumed()
 
     def __call__(self, data: DataFrame, number: int) -> None:
-        """Take batch ``number``."""
+        """Process batch ``number``."""
         with self._busy:
             if self._ended.is_set():
-                # to return would be to tell Spark that the batch is done
-                raise StateError("the stream has been stopped")
+                # returning would let Spark record the batch as completed
+                raise StateError("the stream was stopped; start it again to continue")
             try:
-                with self._store.blaming(), translated():
+                with self._store.faults_as_altered(), translated():
                     self._take(data, number)
             except BaseException as error:
                 self.failure = error
-                # Java waits for an answer, and would for ever if anything else were raised
+                # on any other exception, Java would wait for an answer forever
                 raise StateError("the micro-batch failed") from error
         if self._on_progress is not None:
             self._on_progress(self.progress)
 
     def watched(self, data: DataFrame) -> DataFrame:
-        """The streaming DataFrame whose batches are to be taken, and told of in its progress."""
+        """Return the streaming DataFrame, with the counts of its batches in Spark's progress."""
         return self._reporter.watched(data)
 
     def end(self) -> None:
-        """Take no more batches; returns when the one at work has come to its end."""
+        """Accept no more batches; returns when the current one is finished."""
         self._ended.set()
         with self._busy:
             pass
 
     def _resumed(self) -> StreamProgress:
-        """Where the last manifest stands; what was written after it is taken back."""
+        """Return the progress of the last manifest; undo output that was written after it."""
         latest = self._store.begin()
         if latest is None:
             self._output.rewind(None, {})
@@ -343,14 +526,16 @@ class Batches:
         before = self._store.latest()
         latest = None if before is None else before.batch
         if number == latest:
-            return  # the process died after this batch's manifest, before Spark noted its end
+            return  # the process died before Spark recorded the batch as completed
         if number != (0 if latest is None else latest + 1):
             raise CheckpointError(
-                f"the checkpoint is torn: Spark goes on with batch {number}, the last manifest is "
-                f"{latest}; restore it as a whole, or start anew in another directory"
+                f"the checkpoint is inconsistent: Spark is at batch {number}, the last manifest is "
+                f"{latest}; restore the whole checkpoint from a backup, or start with a new one"
             )
         self._check()
-        self._store.session = _session(data)
+        # a copy of the user's session
+        self._store.session = data.sparkSession
+        data.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         batch = Batch(
             number, data, self._lateness, before, self._store, self._max_ahead, self._script
         )
@@ -393,5 +578,7 @@ class Batches:
             if isinstance(error, IdsError):
                 raise
             fault = str(error).strip().split("\n", maxsplit=1)[0]
-            told = f"cannot write {self._output.name}: {fault}"
-            raise SinkError(f"{told}; run again once that is mended, nothing is lost") from error
+            raise SinkError(
+                f"cannot write {self._output.name}: {fault}; nothing is lost, start the stream "
+                "again once this is fixed"
+            ) from error

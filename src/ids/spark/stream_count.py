@@ -1,18 +1,18 @@
-"""Count windows on a stream: rows wait until the watermark has passed them, then have their rank.
+"""Count windows on a stream: rows wait until the watermark has passed them, then get their rank.
 
     micro-batch ─▶ not late ─▶ log ─┬─▶ before the watermark: settled ─┬─▶ emits
     tail of each key ───────────────┼──────────────────────────────────┘
                                     └─▶ at or after it: held back
 
-What is settled is final: no row that may still come lies before it. So the emits are those of a
-batch over all rows before the watermark, however they were split into micro-batches. Rows are
-written and read by Spark; the driver sees counts, times and the range of values. The store has
+Settled rows are final, since no row may still come before them. So the emits are those of a batch
+over all rows before the watermark, for any split into micro-batches. Spark reads and writes the
+rows; the driver sees counts, times and the range of values. The store contains
 
-    log    rows that are not late, a piece a batch, each written once; some wait for the watermark
-    tails  the last rows of each key with their ranks, a piece for each bucket of keys
+    log    rows that are not late, one piece per batch; some wait for the watermark
+    tails  the last rows of each key with their ranks, one piece per bucket of keys
 
-Settled rows of the log are folded into the tails once they are many. Only the buckets that they
-fall into are read and written anew; the pieces of the others stay as they are.
+Settled rows of the log are folded into the tails once there are many. Only the buckets that they
+belong to are rewritten.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from ids.model import FIRST_INSTANT, CountWindow, Kind, Scale
 from ids.plan import SelectPlan
 from ids.spark.cell_columns import TRUTH_BITS, packed_truths, truth_column, truth_columns
 from ids.spark.count_windows import (
-    Reach,
     answered_tasks,
     emit_output,
     fit_scales,
@@ -68,10 +67,21 @@ from ids.spark.spark_prepare import (
     survey_columns,
     surveyed,
 )
-from ids.spark.stream_ahead import LATE, WAITING, Ahead, newest, with_late, with_waiting
-from ids.spark.stream_batch import Batch, Counts, Emits, Outcome, emit_schema
-from ids.spark.stream_panes import both_ranges
-from ids.spark.stream_revision import Revision
+from ids.spark.stream_batch import (
+    LATE,
+    WAITING,
+    Ahead,
+    Batch,
+    Counts,
+    Emits,
+    Outcome,
+    emit_schema,
+    newest,
+    with_late,
+    with_waiting,
+)
+from ids.spark.stream_checkpoint import Revision
+from ids.spark.stream_panes import ValueRange, both_ranges
 from ids.spark.stream_store import Piece, Store, alike
 
 Rows = npt.NDArray[np.int64]
@@ -79,13 +89,13 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Tailing:
-    """Rows of a task, in window order, to the last ones of each key, with their RANK.
+    """Selects the last rows of each key, with their RANK, from a task's rows in window order.
 
-    keys     the key columns
-    columns  of a row, RANK among them
+    keys     key columns
+    columns  columns of a row, including RANK
     tasks    as in ``Replay``
-    halo     how many rows of a key windows to come may look back at
-    sampled  whether equal rows are counted, to be told apart
+    halo     number of rows of a key that later windows may contain
+    sampled  whether equal rows are counted, to distinguish them
     """
 
     keys: tuple[str, ...]
@@ -100,43 +110,45 @@ class Tailing:
     def _tail(self, rows: pa.Table) -> pa.Table:
         starts, base, _ = positions_of(rows, self.keys, self.tasks)
         sizes = np.diff(starts)
-        place = np.arange(rows.num_rows) - np.repeat(starts[:-1], sizes)
-        rank = pa.array(place + np.repeat(base, sizes))
+        position = np.arange(rows.num_rows) - np.repeat(starts[:-1], sizes)
+        rank = pa.array(position + np.repeat(base, sizes))
         ranked = rows.set_column(rows.column_names.index(RANK), RANK, rank)
         first = np.maximum(sizes - self.halo, 0)
         if self.sampled:
             first = _whole_alike(np.array(rows.column(CONTENT)), starts, first)
-        return ranked.filter(pa.array(place >= np.repeat(first, sizes)))
+        return ranked.filter(pa.array(position >= np.repeat(first, sizes)))
 
 
 def _whole_alike(content: Rows, starts: Rows, first: Rows) -> Rows:
-    """Where the tail of each key begins, for none of its rows to come without earlier equal ones.
+    """Return where the tail of each key begins, extended to include all rows equal to its rows.
 
-    Equal rows are told apart by counting them. They stand at one instant, so it is not far back.
+    Equal rows are distinguished by counting them. They have the same event time, so the tail grows
+    only a little.
     """
     sizes = np.diff(starts)
     _, earliest, which = np.unique(content, return_index=True, return_inverse=True)
-    place = np.arange(len(content)) - np.repeat(starts[:-1], sizes)
+    position = np.arange(len(content)) - np.repeat(starts[:-1], sizes)
     since = np.maximum(earliest[which] - np.repeat(starts[:-1], sizes), 0)
-    inside = place >= np.repeat(first, sizes)
+    inside = position >= np.repeat(first, sizes)
     found: Rows = np.minimum.reduceat(np.where(inside, since, len(content)), starts[:-1])
     return found
 
 
 ROWS, TAILS = "rows", "tails"
+_RANGES = "reaches"  # in a manifest of format 2
 
 _OF_KEYS = "ids_bucket"
-_HELD = -1  # in the place of a bucket
+_HELD = -1  # the bucket of rows that wait
 _BUCKET_ROWS = 200_000  # of tails
-_UNFOLDED = 2**14  # settled rows of the log that are looked through again and again
-_TASK_ROWS: int | None = None  # of its own; None: as many as a batch gives a task
+_UNFOLDED = 2**14  # settled rows of the log that each batch may read again
+_TASK_ROWS: int | None = None  # new rows per task; None: the default of a batch
 
 
 class Pool(NamedTuple):
-    """Rows that have become settled, and those that their windows reach back to.
+    """Newly settled rows, and the earlier rows that their windows contain.
 
     data      rows, with RANK and OLD
-    division  of these among tasks
+    division  how they are divided among tasks
     """
 
     data: DataFrame
@@ -147,13 +159,13 @@ class Pool(NamedTuple):
 class RowStore:
     """Reads and writes the rows of one query.
 
-    number   of the batch that writes
-    keys     the key columns
-    row      the columns of a row, keys among them
-    log      pieces of rows as they came
-    tails    pieces of ranked rows, each of a bucket
-    folded   what is needed of all rows before this time, µs, is in the tails
-    buckets  of keys
+    number   number of the batch
+    keys     key columns
+    row      columns of a row, including the keys
+    log      pieces of rows as they arrived
+    tails    pieces of ranked rows, one per bucket
+    folded   rows before this time, µs, have been folded into the tails
+    buckets  number of buckets of keys
     """
 
     store: Store
@@ -167,7 +179,7 @@ class RowStore:
     buckets: int
 
     def revised(self, revision: Revision) -> RowStore:
-        """The store of another script's rows, as rows of this one."""
+        """Rewrite the rows of the previous script for this one."""
         old, new = revision.old, revision.new
         if (old.measures, old.predicates) == (new.measures, new.predicates):
             return self
@@ -182,7 +194,7 @@ class RowStore:
         )
 
     def pool(self, since: int, until: int) -> Pool | None:
-        """Rows from one time on, before another, which are settled by now; None: there are none."""
+        """Return the settled rows from ``since`` on, before ``until``; None if there are none."""
         pieces = self._between(since, until) if until > since else []
         if not pieces:
             return None
@@ -194,7 +206,7 @@ class RowStore:
                 return None
         old, known = self._remembered(tails, since), _size(tails) + self._unfolded(since)
         if self.buckets > 1 and new * self._halo < known:
-            # most of these keys have nothing to say now
+            # most of these keys have no new rows
             old, known = _of_keys(old, fresh, self.keys), new * self._halo
         data = old.unionByName(_marked(fresh, old=False))
         ordered = self._order_buckets(until)
@@ -202,13 +214,13 @@ class RowStore:
         return Pool(data, division)
 
     def is_due(self, until: int) -> bool:
-        """Whether so many rows before ``until`` are not folded that it is worth it."""
+        """Return whether there are enough unfolded rows before ``until``."""
         return self._unfolded(until) >= max(_UNFOLDED, _size(self.tails) // 4)
 
     def fold(self, until: int, division: Division) -> RowStore:
-        """The store with all rows before ``until`` in its tails; ``division`` is that of a pool.
+        """Fold all rows before ``until`` into the tails; ``division`` is that of a pool.
 
-        Rows that still wait move to a piece of their own if their piece is mostly settled.
+        Rows that still wait are moved to a separate piece if their piece is mostly settled.
         """
         wanted = power_of_two(-(-_size(self.tails) // _BUCKET_ROWS)) if self.keys else 1
         buckets = max(self.buckets, wanted)
@@ -231,7 +243,7 @@ class RowStore:
         return replace(self, log=tuple(log), tails=tuple(kept), folded=until, buckets=buckets)
 
     def compact(self) -> RowStore:
-        """The store with small pieces of its log as one, once there are enough of them."""
+        """Merge small pieces of the log, once there are enough."""
         chosen = alike(self.log)
         if not chosen:
             return self
@@ -249,7 +261,7 @@ class RowStore:
         return T.StructType([*self.row, T.StructField(RANK, T.LongType())])
 
     def _moved(self, rows: DataFrame, kind: str, pieces: Sequence[Piece]) -> Piece:
-        """Rows of the log that these pieces have, as one."""
+        """Write the rows of several pieces of the log as one piece."""
         size = _size(pieces)
         rows = rows.coalesce(max(1, -(-size // _BUCKET_ROWS)))
         moved = self.store.write(rows, self.number, kind, panes=order(0))
@@ -260,7 +272,7 @@ class RowStore:
     def _renumbered(
         self, pieces: Sequence[Piece], row: T.StructType, revision: Revision
     ) -> DataFrame:
-        """Rows of another script: its measures and predicates get the numbers of this one."""
+        """Read rows of the previous script, with measures and predicates renumbered."""
         old, new = revision.old, revision.new
         held = {n: old.measures.index(text) for n, text in enumerate(new.measures) if text != "*"}
         bits = [old.predicates.index(text) for text in new.predicates]
@@ -277,19 +289,19 @@ class RowStore:
         return [piece for piece in self.log if piece.first < high and piece.last >= low]
 
     def _rows(self, low: int, high: int) -> DataFrame:
-        """Rows of the log from ``low`` on, before ``high``."""
+        """Read the rows of the log from ``low`` on, before ``high``."""
         data = self.store.read(self._between(low, high), self.row)
         return data.filter(f"{order(0)} >= {low}L AND {order(0)} < {high}L")
 
     def _remembered(self, tails: Sequence[Piece], until: int) -> DataFrame:
-        """These tails, and what of the log is before ``until`` and not folded."""
+        """Read these tails, and the unfolded rows of the log before ``until``."""
         ranked = self.store.read(tails, self._ranked_row).withColumn(OLD, F.lit(True))
         if until <= self.folded:
             return ranked
         return ranked.unionByName(_marked(self._rows(self.folded, until), old=True))
 
     def _unfolded(self, until: int) -> int:
-        """About how many rows of the log are before ``until`` and not folded."""
+        """Estimate the number of unfolded rows of the log before ``until``."""
         rows = 0
         for piece in self._between(self.folded, until):
             inside = min(piece.last + 1, until) - max(piece.first, self.folded)
@@ -297,7 +309,7 @@ class RowStore:
         return rows
 
     def _counts(self, rows: DataFrame) -> dict[int, int]:
-        """How many rows fall into each bucket."""
+        """Count the rows of each bucket."""
         bucket = F.expr(key_bucket(self.keys, self.buckets))
         return {int(row[0]): row[1] for row in rows.groupBy(bucket).count().collect()}
 
@@ -305,14 +317,14 @@ class RowStore:
         return tuple(piece for piece in self.tails if piece.facts["bucket"] in buckets)
 
     def _order_buckets(self, until: int) -> Buckets:
-        """For the rows that are not folded; older ones are in its first bucket."""
+        """Return buckets of event times for the unfolded rows; the first has all older rows."""
         pieces = self._between(self.folded, until)
         low = max(min(piece.first for piece in pieces), self.folded)
         high = min(max(piece.last for piece in pieces), until - 1)
         return Buckets.between(Typed(f"greatest({order(0)}, {low}L)", Kind.TIME), low, high)
 
     def _tails(self, rows: DataFrame, size: int, division: Division, buckets: int) -> DataFrame:
-        """The tails of these rows, about ``size`` of them, with the bucket of each row."""
+        """Compute the tails of about ``size`` rows, with the bucket of each row."""
         ranked, columns = division.tails(size), tuple(self._ranked_row.names)
         sampled = bool(self.plan.sampled)
         work = Tailing(self.keys, columns, ranked.bounds, self._halo, sampled)
@@ -328,17 +340,17 @@ def _size(pieces: Sequence[Piece]) -> int:
 
 
 def _of_buckets(pieces: Mapping[int, Piece]) -> tuple[Piece, ...]:
-    """Tails, which know their bucket."""
+    """Return the pieces of tails, with their buckets."""
     return tuple(replace(piece, facts={"bucket": bucket}) for bucket, piece in pieces.items())
 
 
 def _marked(rows: DataFrame, *, old: bool) -> DataFrame:
-    """Rows of the log, which do not know their rank."""
+    """Add the columns RANK, which is not known yet, and OLD to rows of the log."""
     return rows.withColumns({RANK: F.lit(None).cast("bigint"), OLD: F.lit(old)})
 
 
 def _of_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The rows whose key some of the others have."""
+    """Return the rows whose key also occurs among the others."""
     wanted = others.select(*(F.col(key).alias(f"{key}_wanted") for key in keys))
     same = [F.col(key).eqNullSafe(F.col(f"{key}_wanted")) for key in keys]
     return rows.join(wanted, same, "left_semi")
@@ -346,22 +358,34 @@ def _of_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFra
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is remembered besides rows.
+    """The state of the step besides rows.
 
-    last       the last event time of any sound row, µs
+    last       last event time of any valid row, µs
     watermark  µs; None before the first row
-    reaches    (largest, smallest but 0) magnitude of each measure
-    lowest     an exponent that the last bit of any value of a measure is at or above
+    ranges     (largest, smallest nonzero) magnitude of each measure
+    lowest     exponent of the lowest bit of any value of each measure
     folded     see ``RowStore``
     buckets    see ``RowStore``
     """
 
     last: int | None
     watermark: int | None
-    reaches: list[Reach | None]
+    ranges: list[ValueRange | None]
     lowest: list[int | None]
     folded: int = FIRST_INSTANT
     buckets: int = 1
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a manifest stores."""
+        facts = asdict(self)
+        return facts | {_RANGES: facts.pop("ranges")}
+
+    @classmethod
+    def of(cls, facts: dict[str, Any]) -> _Known:
+        """Restore what ``facts`` returned."""
+        kept = dict(facts)
+        ranges = [known and tuple(known) for known in kept.pop(_RANGES)]
+        return cls(**kept, ranges=ranges)
 
 
 class CountStep:
@@ -372,19 +396,14 @@ class CountStep:
         event_time = frame.columns[plan.order_by[0]]
         if event_time.kind not in (Kind.TIME, None):
             raise ScriptError(
-                f"a stream needs a timestamp to order by, {plan.order_by[0]!r} is none",
-                hint="order by the event time, or run the script on files without a stream",
+                f"a stream requires ORDER BY a timestamp, and {plan.order_by[0]!r} is not one",
+                hint="order by the event time, or run the script as a batch",
             )
         self._named, self._plan, self._columns = plan, nameless(plan), frame.columns
-        self._schema = emit_schema(plan, frame)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Keys, ``emit_at``, ``n``, then the items."""
-        return self._schema
+        self.schema = emit_schema(plan, frame)
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
-        """Write the micro-batch's rows, and speak for those that the watermark has passed."""
+        """Write the micro-batch's rows, and emit those that the watermark has passed."""
         data = _numbered(with_origin(batch.data), batch.number)
         given = with_waiting(replace(batch, data=data), self._columns)
         before = self._known(batch)
@@ -392,15 +411,14 @@ class CountStep:
         rows, counts, (known, fresh, row), waiting = ahead.admit(
             batch,
             ready(self._plan, Frame(given, self._columns, {})),
+            on_faults,
             lambda rows: self._taken(rows, before, batch),
         )
-        if counts.bad or counts.ahead:
-            on_faults(rows, counts.bad)
-        fitted = fit_scales(self._plan, rows.sound().data, known.reaches, known.lowest)
+        fitted = fit_scales(self._plan, rows.sound().data, known.ranges, known.lowest)
         known = replace(known, lowest=[one.lowest for one in fitted])
         log, tails = (tuple(batch.pieces(kind)) for kind in (ROWS, TAILS))
-        keys, place = tuple(rows.keys), (known.folded, known.buckets)
-        store = RowStore(batch.store, batch.number, self._plan, keys, row, log, tails, *place)
+        keys, folded = tuple(rows.keys), (known.folded, known.buckets)
+        store = RowStore(batch.store, batch.number, self._plan, keys, row, log, tails, *folded)
         if batch.revision is not None:
             store = store.revised(batch.revision)
         store = replace(store, log=(*store.log, *fresh))
@@ -415,14 +433,14 @@ class CountStep:
             store = store.compact()
         known = replace(known, folded=store.folded, buckets=store.buckets)
         pieces = {ROWS: list(store.log), TAILS: list(store.tails), WAITING: waiting}
-        return Outcome(emits, counts, known.watermark, asdict(known), pieces)
+        return Outcome(emits, counts, known.watermark, known.facts(), pieces)
 
     def _emits(self, rows: Ready, pool: Pool, scales: tuple[Scale | None, ...]) -> Emits:
-        """The emits of the settled rows, every task's in the order of the stream."""
+        """Return the emits of the settled rows, sorted within each task."""
         ranked = pool.division.emits()
         answers = answered_tasks(self._plan, rows, pool.data, ranked, scales, near=True)
         if not rows.keys:
-            # tasks are stretches, one after another
+            # tasks are consecutive intervals
             return Emits(emit_output(self._named, rows, answers), self.schema)
         by = tuple(stream_order(self._plan, answers))
         data = emit_output(self._named, rows, answers.sortWithinPartitions(*by))
@@ -432,21 +450,20 @@ class CountStep:
         if batch.facts is None:
             nothing: list[Any] = [None] * len(self._plan.measures)
             return _Known(None, None, nothing, list(nothing))
-        reaches = [None if reach is None else tuple(reach) for reach in batch.facts["reaches"]]
-        known, revision = _Known(**batch.facts | {"reaches": reaches}), batch.revision
+        known, revision = _Known.of(batch.facts), batch.revision
         if revision is None:
             return known
         held = [revision.measure(number) for number in range(len(self._plan.measures))]
         return replace(
             known,
-            reaches=[None if old is None else known.reaches[old] for old in held],
+            ranges=[None if old is None else known.ranges[old] for old in held],
             lowest=[None if old is None else known.lowest[old] for old in held],
         )
 
     def _taken(
         self, rows: Ready, before: _Known, batch: Batch
     ) -> tuple[Counts, int | None, tuple[_Known, list[Piece], T.StructType]]:
-        """Write the rows that are not late; what came, and how far the watermark moves."""
+        """Write the rows that are not late, and advance the watermark."""
         watched = [
             *survey_columns(self._plan, rows),
             F.expr(f"count_if({LATE})").alias("ids_late"),
@@ -455,12 +472,12 @@ class CountStep:
         timed, watching = with_late(self._plan, rows, before.watermark, ORIGIN), Observation()
         sound = timed.observe(watching, *watched).filter(f"{FAULT} IS NULL AND NOT {LATE}")
         given = given_rows(self._plan, replace(rows, data=sound))
-        # a number, be it of a column of NULLs
+        # a number, even for a column of NULLs
         given = given.withColumn(order(0), F.col(order(0)).cast("bigint"))
-        # a file for each core at most, however many partitions a source has
+        # at most one file per core, for any number of partitions
         given = given.coalesce(given.sparkSession.sparkContext.defaultParallelism)
         piece = batch.store.write(given, batch.number, ROWS, panes=order(0))
-        # a plan that turns out empty forgets what it has watched
+        # Spark drops the observation from a plan that turns out to be empty
         found = watching.get if piece.rows else timed.agg(*watched).collect()[0].asDict()
         now = surveyed(self._plan, found)
         ahead = found["ids_ahead"]
@@ -469,17 +486,17 @@ class CountStep:
             raise batch.store.lacking(piece.name, piece.rows, counts.taken)
         last = newest(before.last, now.last)
         watermark = newest(before.watermark, None if last is None else last - batch.lateness)
-        reaches = [
+        ranges = [
             both_ranges(a, b if b is not None and b[0] else None)
-            for a, b in zip(before.reaches, now.reaches, strict=True)
+            for a, b in zip(before.ranges, now.ranges, strict=True)
         ]
-        known = replace(before, last=last, watermark=watermark, reaches=reaches)
+        known = replace(before, last=last, watermark=watermark, ranges=ranges)
         row = T.StructType([T.StructField(field.name, field.dataType) for field in given.schema])
         return counts, last, (known, [piece] if piece.rows else [], row)
 
 
 def _numbered(data: DataFrame, number: int) -> DataFrame:
-    """Origins that say which micro-batch, where there is no file to say where a row stood."""
+    """Put the number of the micro-batch into the origin of rows that come from no file."""
     start = f"if({ORIGIN}.file = '', {number}L, {ORIGIN}.start)"
     named = f"named_struct('file', {ORIGIN}.file, 'start', {start}, 'row', {ORIGIN}.row)"
     return data.withColumn(ORIGIN, F.expr(named))

@@ -1,8 +1,8 @@
-"""Where a stream's emits go, each exactly once: what a batch writes depends on its number alone.
+"""Outputs of a stream: each emit is written once, since files depend only on the batch number.
 
-A batch that is tried again writes the same rows to the same place. Two outputs cannot take back
-what they were given, and may get a batch's emits twice after a crash: a callback, and a Kafka
-topic, whose messages carry the headers ``ids_batch`` and ``ids_row`` to know them by.
+A repeated batch writes the same rows to the same files. Two outputs cannot undo a write, and may
+get the emits of a batch twice after a crash: a function, and a Kafka topic, whose messages have the
+headers ``ids_batch`` and ``ids_row`` to detect repetitions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -39,60 +39,52 @@ Facts = dict[str, Any]
 Target = str | Path | Callable[[pa.Table], None] | None
 
 
-class Output(Protocol):
-    """A place for emits.
+class Output:
+    """A destination of emits; in this class, one that cannot undo a write.
 
-    name   part of what a checkpoint knows its stream by
-    fixed  whether its columns cannot change: they are written down once
-    place  the directory to which Spark's workers write, if they do
+    name       part of the stream's identity
+    fixed      whether the columns cannot change, because they are written once
+    directory  where Spark's workers write, if they do
     """
 
     name: str
-    fixed: bool
-    place: str | None
+    fixed: bool = False
+    directory: str | None = None
 
     def check(self) -> None:
-        """Refuse a place that holds what this stream did not write."""
-        ...
+        """Raise SinkError if the destination contains anything that this stream did not write."""
 
     def rewind(self, number: int | None, facts: Facts) -> None:
-        """Forget what came after batch ``number``; ``facts`` are those ``write`` gave then."""
-        ...
+        """Delete what came after batch ``number``, for which ``write`` returned ``facts``."""
 
     def write(self, emits: Emits, number: int, facts: Facts) -> tuple[int, Facts]:
-        """Put a batch's emits there, for good; how many, and what the next batch needs to know."""
-        ...
+        """Write a batch's emits; return their number, and the facts for the next batch."""
+        raise NotImplementedError
 
 
 def file_output(target: str | Path, session: SparkSession | None = None) -> Output:
-    """A directory of files on any file system, or a file of this machine that grows."""
-    place = str(target) if is_remote(target) else os.path.realpath(local_path(target))
+    """Return the output for a directory on any file system, or for a growing local file."""
+    path = str(target) if is_remote(target) else os.path.realpath(local_path(target))
     formats = {format_.value: format_ for format_ in Format}
-    format_ = formats.get(Path(place).suffix.lower())
-    directory = str(target).endswith(("/", os.sep)) or Path(place).is_dir()
-    if directory:
-        return Parts(files_at(place, session), format_ or Format.PARQUET)
+    format_ = formats.get(Path(path).suffix.lower())
+    is_directory = str(target).endswith(("/", os.sep)) or Path(path).is_dir()
+    if is_directory:
+        return Parts(files_at(path, session), format_ or Format.PARQUET)
     if format_ is None or format_ is Format.PARQUET or is_remote(target):
         raise SinkError(
-            f"a stream does not end, so {target} would never be a whole file; "
+            f"a stream cannot write the single file {target}, since it does not end; "
             f"give a directory, {target}/"
         )
-    return Appended(Path(place), format_)
+    return Appended(Path(path), format_)
 
 
-class Callback:
-    """Emits handed to a function: at least once."""
+class Callback(Output):
+    """Passes emits to a function, at least once."""
 
     name = "memory"
-    fixed = False
-    place: str | None = None
 
     def __init__(self, take: Callable[[pa.Table], None]) -> None:
         self._take = take
-
-    def check(self) -> None: ...
-
-    def rewind(self, number: int | None, facts: Facts) -> None: ...
 
     def write(self, emits: Emits, number: int, facts: Facts) -> tuple[int, Facts]:  # noqa: ARG002
         table = emits.fetched()
@@ -100,15 +92,13 @@ class Callback:
         return table.num_rows, facts
 
 
-class Parts:
-    """A directory with files for each batch that has emits; readers see whole files only."""
-
-    fixed = False
+class Parts(Output):
+    """Writes files to a directory for each batch with emits; readers see complete files only."""
 
     def __init__(self, files: Files, format_: Format) -> None:
         self._files, self._format = files, format_
         self.name = files.uri.removeprefix("file:")
-        self.place: str | None = self.name
+        self.directory = self.name
 
     def check(self) -> None:
         refuse_orphan(self.name)
@@ -116,7 +106,7 @@ class Parts:
         others = [e.name for e in self._files.entries() if not e.name.startswith((".", "_"))]
         if others:
             raise SinkError(
-                f"{self.name} already holds {others[0]}; give an empty or a new directory"
+                f"{self.name} already contains {others[0]}; give an empty or a new directory"
             )
 
     def rewind(self, number: int | None, facts: Facts) -> None:  # noqa: ARG002
@@ -125,7 +115,7 @@ class Parts:
         for entry in self._files.entries():
             found = part.fullmatch(entry.name)
             newer = found and (number is None or int(found[1]) > number)
-            # a driver that was killed may have left files it had not finished
+            # a driver that was killed may have left incomplete files
             if newer or re.fullmatch(r"_part-\d+", entry.name):
                 self._files.remove(entry.name)
 
@@ -133,7 +123,7 @@ class Parts:
         from ids.spark.spark_write import write_parts
 
         staged, part = f"_part-{number:08d}", f"part-{number:08d}"
-        if emits.few:  # Spark takes longer to write a file than to work them out
+        if emits.few:  # faster than a Spark job that writes a file
             table, content = emits.fetched(), BytesIO()
             if table.num_rows:
                 write_stream(table, content, self._format)
@@ -141,17 +131,15 @@ class Parts:
                 self._files.move(staged, f"{part}{self._format.value}")
             return table.num_rows, facts
         names, rows = write_parts(emits.data, emits.schema, self._files, staged, self._format)
-        for place, name in enumerate(names):
-            suffix = f"-{place:05d}" if len(names) > 1 else ""
+        for index, name in enumerate(names):
+            suffix = f"-{index:05d}" if len(names) > 1 else ""
             self._files.move(f"{staged}/{name}", f"{part}{suffix}{self._format.value}")
         self._files.remove(staged)
         return rows, facts
 
 
-class Appended:
-    """One file that grows; its length is part of a manifest, and what lies beyond is cut off."""
-
-    place: str | None = None
+class Appended(Output):
+    """Appends to one file; the manifest has its length, and anything beyond is truncated."""
 
     def __init__(self, file: Path, format_: Format) -> None:
         self._file, self._format = file, format_
@@ -160,15 +148,15 @@ class Appended:
     def check(self) -> None:
         refuse_orphan(self.name)
         if self._file.exists():
-            raise SinkError(f"{self._file} is already there; give a new file")
+            raise SinkError(f"{self._file} already exists; give a new file")
 
     def rewind(self, number: int | None, facts: Facts) -> None:  # noqa: ARG002
         length = facts.get("length", 0)
         present = self._file.stat().st_size if self._file.exists() else 0
         if present < length:
             raise SinkError(
-                f"{self._file} is shorter than this stream has written; put it back, or start "
-                "anew with another checkpoint"
+                f"{self._file} is shorter than what this stream has written; restore it, or start "
+                "with a new checkpoint"
             )
         if present > length:
             os.truncate(self._file, length)
@@ -191,22 +179,15 @@ class Appended:
         return table.num_rows, {"length": length + len(written.getbuffer())}
 
 
-class KafkaTopic:
-    """Emits as messages: at least once, in order, with the headers ``ids_batch``, ``ids_row``."""
+class KafkaTopic(Output):
+    """Sends emits as messages, in order and at least once."""
 
-    fixed = False
-    place: str | None = None
-
-    def __init__(self, place: str, keys: Sequence[str], session: SparkSession) -> None:
-        self._topic, self._keys, self._session = Topic.parse(place), keys, session
-        self.name = place
-
-    def check(self) -> None: ...
-
-    def rewind(self, number: int | None, facts: Facts) -> None: ...
+    def __init__(self, uri: str, keys: Sequence[str], session: SparkSession) -> None:
+        self._topic, self._keys, self._session = Topic.parse(uri), keys, session
+        self.name = uri
 
     def write(self, emits: Emits, number: int, facts: Facts) -> tuple[int, Facts]:
-        from pyspark.sql import functions as F  # an output is checked before there is a pyspark
+        from pyspark.sql import functions as F  # outputs are checked without pyspark
 
         from ids.spark.failures import translated
 
@@ -216,6 +197,6 @@ class KafkaTopic:
             "encode(cast(monotonically_increasing_id() as string), 'UTF-8')))"
         )
         with translated():
-            # one partition: its rows are counted, and sent, in their order
+            # one partition, whose rows are numbered and sent in order
             rows = messages(emits.ordered(self._session).coalesce(1), self._keys)
             return send(rows.withColumn("headers", F.expr(headers)), self._topic), facts

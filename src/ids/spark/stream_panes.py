@@ -1,33 +1,32 @@
-"""The sums of a stream of time windows: panes and windows in its store, and emits from them.
+"""The sums of time windows on a stream: how panes are collected, stored, and turned into emits.
 
-A pane is written once, by the batch that brings its rows, under the parts that hold the values so
-far. The range of values is known only when they have come, so parts grow: levels are added a whole
-limb at a time, above or below, as columns of zeros; the bits that are there stay where they are,
-and older pieces are read as if they had been written under the newest parts.
+A pane is written once, by the batch that brings its rows, under parts that cover the values so far.
+The range of values is known only once they have come, so parts grow: levels of zeros are added, one
+limb at a time, above or below. Existing bits do not move, and older pieces are read as if they had
+been written under the newest parts.
 
-``PaneWindows`` makes emits of the sums of some keys, in a task of Spark's workers or in the driver:
+``PaneWindows`` computes emits from the sums of some keys, in a Spark task or in the driver. It does
+in NumPy what ``ids.spark.time_windows`` does in the JVM:
 
     window at the start    +W
-    panes that come           +1   +3
-    panes that go                       -1
+    panes that enter          +1   +3
+    panes that expire                   -1
     windows                ────────────────   each lasts until the next change of its key
-
-It does in NumPy what ``ids.spark.time_windows`` does in the JVM.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -36,11 +35,23 @@ from ids.errors import CheckpointError, StateError
 from ids.exact import LIMB_BITS, Parts
 from ids.model import MAX_ROWS, ItemKind, bits_of
 from ids.plan import SelectPlan
-from ids.spark.frame import whole_partition
+from ids.spark.cell_columns import Cells, cells_of, groupable_columns
+from ids.spark.frame import Frame, whole_partition
 from ids.spark.spark_evaluate import Answers, Item, Layout, exact_columns
-from ids.spark.spark_prepare import COUNT, INSTANT, PANE
-from ids.spark.stream_revision import Revision
+from ids.spark.spark_prepare import (
+    AHEAD,
+    COUNT,
+    FAULT,
+    INSTANT,
+    PANE,
+    TIME,
+    Ready,
+    measure,
+)
+from ids.spark.stream_batch import LATE, Counts, with_late
+from ids.spark.stream_checkpoint import Revision
 from ids.spark.stream_store import Piece, Store, alike
+from ids.spark.time_windows import panes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -49,16 +60,15 @@ AT = "ids_at"
 
 _SIGN = "ids_sign"
 
-
 Integers = npt.NDArray[np.int64]
 
 
 class Span(NamedTuple):
     """Windows of ``width`` panes after instant ``start``, up to instant ``until``.
 
-    They are made of the panes after the oldest one, each of which comes at its own instant and goes
-    ``width`` later, and of the windows at the start, whose rows have the oldest pane's number.
-    Without such windows, there is nothing at the start.
+    They are computed from the panes after the oldest one, each of which enters at its own instant
+    and expires ``width`` later, and from the stored windows at the start, if any, whose rows have
+    the number of the oldest pane.
     """
 
     start: int
@@ -67,27 +77,27 @@ class Span(NamedTuple):
 
     @property
     def oldest(self) -> int:
-        """The last pane that no longer counts at the start."""
+        """The last pane that has expired at the start."""
         return self.start - self.width
 
     def ranges(self, windows: bool) -> list[tuple[int, int]]:
-        """The panes that change a window: after the first number of a pair, up to the second.
+        """Return the panes that change a window, as (after, up to) pairs.
 
-        Some come; of ``windows`` at the start, some go. Those that stay all along are left
-        out, so that the cost of a span does not grow with the width.
+        With stored ``windows`` at the start, panes that stay throughout are left out, so that the
+        cost of a span does not grow with the width.
         """
-        comes, goes = (self.start, self.until), (self.oldest, self.until - self.width)
-        return [comes, goes] if windows else [comes]
+        enter, expire = (self.start, self.until), (self.oldest, self.until - self.width)
+        return [enter, expire] if windows else [enter]
 
 
 class _Windows(NamedTuple):
-    """Windows that are not empty, each with the instants (in slides) at which it is the same.
+    """Windows that are not empty, each with the instants (in slides) at which it is unchanged.
 
-    key     int64[w]      which key's window
+    key     int64[w]      number of its key
     row     int64[w]      a row of that key
     first   int64[w]      the first instant
-    last    int64[w]      the last one
-    before  int64[w]      the window one slide before the first instant; -1 where none stood
+    last    int64[w]      the last instant
+    before  int64[w]      the window one slide before the first instant; -1 if it was empty
     sums    int64[s, w]
     """
 
@@ -101,16 +111,16 @@ class _Windows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PaneWindows:
-    """Sums of a task's keys to the answers at some instants; called with Arrow batches.
+    """Computes the answers at some instants from the sums of a task's keys, as Arrow batches.
 
-    Rows have the key columns, AT, the number of a pane, and the layout's sums. What comes out has
-    the keys, INSTANT, COUNT and the answers, by instant, then key (NULL first).
+    Input rows have the key columns, AT (the number of a pane) and the layout's sums. Output rows
+    have the keys, INSTANT, COUNT and the answers, sorted by instant, then key (NULL first).
 
-    plan   a ``nameless`` one, with moments
-    span   what the rows are of
-    since  instants after this one have emits, up to the span's last
-    back   as many instants before these are answered, too
-    final  rows have no AT, they are the windows at the span's last instant, one a key
+    plan   a ``nameless`` plan, with moments
+    span   the span that the rows cover
+    since  instants after this one have emits, up to the end of the span
+    back   number of earlier instants that are answered, too
+    final  rows have no AT: each is the window of a key at the end of the span
     """
 
     plan: SelectPlan
@@ -125,7 +135,7 @@ class PaneWindows:
         return whole_partition(batches, self.emits)
 
     def emits(self, rows: pa.Table) -> pa.Table:
-        """The answers of all windows at these instants."""
+        """Return the answers of all windows at these instants."""
         windows = self._windows(rows)
         low = np.maximum(windows.first, self.since + 1 - self.back)
         high = np.minimum(windows.last, self.span.until)
@@ -143,10 +153,11 @@ class PaneWindows:
     def _windows(self, rows: pa.Table) -> _Windows:
         start, until, width = self.span
         pane = np.full(rows.num_rows, until) if self.final else rows.column(AT).to_numpy()
-        comes = np.flatnonzero((pane > start) | (pane == self.span.oldest))
-        goes = np.flatnonzero((pane > self.span.oldest) & (pane <= until - width))
-        at = np.concatenate([np.maximum(pane[comes], start), pane[goes] + width])
-        source, signs = np.concatenate([comes, goes]), np.repeat([1, -1], [len(comes), len(goes)])
+        enter = np.flatnonzero((pane > start) | (pane == self.span.oldest))
+        expire = np.flatnonzero((pane > self.span.oldest) & (pane <= until - width))
+        at = np.concatenate([np.maximum(pane[enter], start), pane[expire] + width])
+        source = np.concatenate([enter, expire])
+        signs = np.repeat([1, -1], [len(enter), len(expire)])
         ranks = [_rank(rows.column(name).combine_chunks())[source] for name in self.keys]
         order = np.lexsort((at, *reversed(ranks)))
         starts = _changes([column[order] for column in (*ranks, at)])
@@ -157,7 +168,7 @@ class PaneWindows:
         fresh = _changes([column[order] for column in ranks], len(row))
         key = np.repeat(np.arange(len(fresh)), np.diff(np.append(fresh, len(row))))
         sums = np.cumsum(sums, axis=1)
-        # each key begins with nothing
+        # each key starts at 0
         sums -= np.concatenate([np.zeros((len(sums), 1), np.int64), sums], axis=1)[:, fresh[key]]
         last = np.append(at[1:] - 1, until)
         last[np.append(np.diff(key) != 0, True)] = until
@@ -173,9 +184,10 @@ class PaneWindows:
     def _answers(
         self, windows: _Windows, window: Integers, instant: Integers
     ) -> dict[str, pa.Array]:
-        """The items' columns, one row an emit.
+        """Return the items' columns, one row per emit.
 
-        An item to be sampled has its exact attribution, a change too: that is taken of estimates.
+        A sampled item gets its exact attribution, without a difference: that is taken later, of
+        the estimates.
         """
         sums = dict(zip(self.layout.sums, windows.sums, strict=True))
         answers = Answers(self.layout, sums.__getitem__)
@@ -192,7 +204,7 @@ class PaneWindows:
 
 
 def _changes(columns: Sequence[Integers], rows: int | None = None) -> Integers:
-    """Where a row differs from the one before it; the first one always does."""
+    """Return the rows that differ from the one before; the first one always does."""
     count = len(columns[0]) if rows is None else rows
     fresh = np.zeros(count, np.bool_)
     fresh[:1] = True
@@ -202,7 +214,7 @@ def _changes(columns: Sequence[Integers], rows: int | None = None) -> Integers:
 
 
 def _rank(column: pa.Array) -> Integers:
-    """Numbers that stand in the order of the values, NULL first."""
+    """Return numbers in the order of the values, NULL first."""
     coded = pc.dictionary_encode(column, null_encoding="encode")
     values = pa.table({"value": _sortable(coded.dictionary)})
     order = pc.sort_indices(values, sort_keys=[("value", "ascending", "at_start")])
@@ -213,7 +225,7 @@ def _rank(column: pa.Array) -> Integers:
 
 
 def _sortable(values: pa.Array) -> pa.Array:
-    """Doubles by their bits, which have NaN last as Spark has it; Arrow puts it beside NULL."""
+    """Return doubles by their bits, to sort NaN last as Spark does; Arrow puts it beside NULL."""
     if not types.is_floating(values.type):
         return values
     bits = values.fill_null(0.0).to_numpy(zero_copy_only=False).view(np.int64)
@@ -225,8 +237,8 @@ def _refuse_wide(counts: Integers) -> None:
     widest = int(counts.max(initial=0))
     if widest > MAX_ROWS:
         raise StateError(
-            f"a window of {widest:,} rows is more than the {MAX_ROWS:,} that are summed exactly; "
-            "choose a shorter window"
+            f"a window has {widest:,} rows, but at most {MAX_ROWS:,} are summed exactly; "
+            "use a shorter window"
         )
 
 
@@ -234,7 +246,7 @@ ValueRange = tuple[float, float]
 
 
 def both_ranges(a: ValueRange | None, b: ValueRange | None) -> ValueRange | None:
-    """The range, (largest, smallest but 0) magnitude, of both; None where nothing but 0 is."""
+    """Return the (largest, smallest nonzero) magnitude of both; None if all values are 0."""
     known = [each for each in (a, b) if each is not None]
     if not known:
         return None
@@ -242,14 +254,14 @@ def both_ranges(a: ValueRange | None, b: ValueRange | None) -> ValueRange | None
 
 
 def widened(parts: Parts, before: ValueRange | None, now: ValueRange, degree: int) -> Parts:
-    """Parts of a measure that hold values of the range ``now``, and all that ``parts`` held.
+    """Return parts that cover the values in range ``now``, and everything ``parts`` cover.
 
-    Where values so far were all 0 (``before`` is None) nothing needs to be held.
+    If all values so far were 0 (``before`` is None), ``parts`` are chosen anew.
     """
     fitting = Parts.fit(*now, degree)
     largest, smallest = bits_of(*now)
     if before is None:
-        # room to spare goes to both ends: the next value may lie a little beyond these
+        # spare bits go to both ends: the next value may be slightly outside the range
         spare = LIMB_BITS * fitting.levels - (largest - smallest)
         return fitting._replace(exponent=largest + spare // 2) if spare > 0 else fitting
     above = max(0, -(-(largest - parts.exponent) // LIMB_BITS))
@@ -259,15 +271,18 @@ def widened(parts: Parts, before: ValueRange | None, now: ValueRange, degree: in
 
 
 def relaid(old: Layout, new: Layout, revision: Revision | None = None) -> dict[str, str]:
-    """Where the sums of ``old`` lie under the wider parts of ``new``; those not named are 0.
+    """Map sums of ``new``, which has wider parts, to those of ``old``; other sums are 0.
 
-    Where parts were chosen anew, all sums but the counts are 0, and it does not matter where they
-    go. With a ``revision`` the two are of different scripts.
+    If parts were chosen anew, all sums except the counts are 0. With a ``revision`` the layouts
+    belong to different scripts.
     """
     known, moved = set(new.sums), {COUNT: COUNT}
     for number, now in enumerate(new.parts):
         for item in new.items(number):
-            source = item if revision is None else _source(item, revision)
+            source: Item | None = item
+            if revision is not None:
+                found = revision.source(item.number, item.predicate, 0)
+                source = None if found is None else Item(*found)
             if source is None:
                 continue
             before = old.parts[source.number]
@@ -278,20 +293,14 @@ def relaid(old: Layout, new: Layout, revision: Revision | None = None) -> dict[s
     return {to: of for to, of in moved.items() if to in known}
 
 
-def _source(item: Item, revision: Revision) -> Item | None:
-    """Whose sums these were in the script before."""
-    source = revision.source(item.number, item.predicate, 0)
-    return None if source is None else Item(*source)
-
-
 PANES, WINDOWS = "panes", "windows"
 _FEW_ROWS, _FEW_FILES = 20_000, 100
 
 
 def is_few(pieces: Sequence[Piece]) -> bool:
-    """Whether the driver takes the rows of pieces itself: a Spark job would take longer.
+    """Return whether the driver reads these pieces itself, since a Spark job would take longer.
 
-    It holds no more than that, however many rows and keys a stream has.
+    This bounds the memory of the driver, for any number of rows and keys.
     """
     rows, files = sum(piece.rows for piece in pieces), sum(piece.files for piece in pieces)
     return rows <= _FEW_ROWS and files <= _FEW_FILES
@@ -301,9 +310,9 @@ def is_few(pieces: Sequence[Piece]) -> bool:
 class PaneStore:
     """Reads and writes the sums of one query.
 
-    number  of the batch that writes
-    keys    the key columns
-    parts   of each measure, under which sums are written
+    number  number of the batch
+    keys    key columns
+    parts   parts of each measure, for new sums
     """
 
     store: Store
@@ -314,34 +323,26 @@ class PaneStore:
 
     @property
     def layout(self) -> Layout:
-        """What the sums are."""
+        """The layout of new sums."""
         return Layout.of(self.plan, self.parts)
 
     def write(self, sums: DataFrame, kind: str = PANES) -> Piece:
-        """A (key, pane) table."""
+        """Write a (key, pane) table."""
         return self.store.write(sums, self.number, kind, total=COUNT, panes=PANE, parts=self.parts)
 
     def _write_table(self, sums: pa.Table, kind: str) -> Piece:
-        """A (key, AT) table of this process."""
-        names = [PANE if name == AT else name for name in sums.column_names]
+        """Write a (key, AT) table from this process."""
+        rows = sums.rename_columns([PANE if name == AT else name for name in sums.column_names])
         return self.store.write_table(
-            sums.rename_columns(names),
-            self.number,
-            kind,
-            total=COUNT,
-            panes=PANE,
-            parts=self.parts,
+            rows, self.number, kind, total=COUNT, panes=PANE, parts=self.parts
         )
 
     def read(
-        self,
-        pieces: Sequence[Piece],
-        at: str = PANE,
-        revision: Revision | None = None,
+        self, pieces: Sequence[Piece], at: str = PANE, revision: Revision | None = None
     ) -> DataFrame:
-        """Keys, AT (an expression of PANE) and the sums of pieces under any parts.
+        """Read the keys, AT (an expression of PANE) and the sums of pieces with any parts.
 
-        With a ``revision`` they are pieces of the script before.
+        With a ``revision``, these are pieces of the previous script.
         """
         by_parts: dict[tuple[Parts, ...], list[Piece]] = {}
         for piece in pieces:
@@ -359,7 +360,7 @@ class PaneStore:
         return reduce(DataFrame.unionAll, tables)
 
     def revised(self, pieces: Sequence[Piece], kind: str, revision: Revision) -> list[Piece]:
-        """Pieces of the script before as pieces of this one; sums it did not have are 0."""
+        """Rewrite pieces of the previous script for this one; sums that are new are 0."""
         found = []
         for number, piece in enumerate(pieces):
             sums = self.read([piece], revision=revision).withColumnRenamed(AT, PANE)
@@ -368,7 +369,7 @@ class PaneStore:
         return found
 
     def fetch(self, pieces: Sequence[Piece], at: int | None = None) -> pa.Table:
-        """What ``read`` gives, of a few pieces in this process; AT is a constant, or PANE."""
+        """Read a few pieces in this process, like ``read``; AT is a constant, or PANE."""
         longs = [(name, pa.int64()) for name in (AT, *self.layout.sums)]
         schema = pa.schema([*to_arrow_schema(T.StructType(list(self.keys))), *longs])
         tables = [schema.empty_table()]
@@ -387,9 +388,9 @@ class PaneStore:
     def spanned(
         self, panes: Sequence[Piece], windows: Sequence[Piece], span: Span, in_driver: bool
     ) -> DataFrame | pa.Table:
-        """What the windows of a span are made of: those at its start, and panes.
+        """Read what the windows of a span are computed from: stored windows and panes.
 
-        A table of this process, if it is to be worked out ``in_driver``.
+        Returns a table if the windows are computed ``in_driver``, else a DataFrame.
         """
         ranges = span.ranges(bool(windows))
         if in_driver:
@@ -404,28 +405,29 @@ class PaneStore:
         return sums.unionAll(self.read(windows, f"{span.oldest}L")) if windows else sums
 
     def final(self, sums: DataFrame | pa.Table, span: Span, tasks: int) -> DataFrame | pa.Table:
-        """The windows at the end of a span of what it is made of, a row a key."""
+        """Compute the windows at the end of a span from what ``spanned`` read, one row per key."""
         start, until, width = span
         if isinstance(sums, pa.Table):
             at = sums.column(AT).to_numpy()
-            comes = (at > start) | (at == span.oldest)
-            goes = (at > span.oldest) & (at <= until - width)
-            sign = pa.array(comes.astype(np.int64) - goes)
+            enter = (at > start) | (at == span.oldest)
+            expire = (at > span.oldest) & (at <= until - width)
+            sign = pa.array(enter.astype(np.int64) - expire)
             columns = {name: pc.multiply(sums.column(name), sign) for name in self.layout.sums}
             keys = {name: sums.column(name) for name in self.key_names}
             made = self._added(pa.table(keys | columns), self.key_names)
             return made.filter(pc.greater(made.column(COUNT), 0))
-        comes = f"int({AT} > {start}L OR {AT} = {span.oldest}L)"
-        goes = f"int({AT} > {span.oldest}L AND {AT} <= {until - width}L)"
-        signed = sums.selectExpr(*self.key_names, f"{comes} - {goes} AS {_SIGN}", *self.layout.sums)
-        # here a stage of generated code ends: what follows does not know the instants, so that the
-        # next batch finds it compiled
-        groups = signed.coalesce(tasks).groupBy(*self.key_names)
+        enter = f"int({AT} > {start}L OR {AT} = {span.oldest}L)"
+        expire = f"int({AT} > {span.oldest}L AND {AT} <= {until - width}L)"
+        signed = f"{enter} - {expire} AS {_SIGN}"
+        rows = sums.selectExpr(*self.key_names, signed, *self.layout.sums)
+        # coalesce ends a stage of generated code: the code after it does not contain the instants,
+        # so the next batch finds it compiled
+        groups = rows.coalesce(tasks).groupBy(*self.key_names)
         added = [F.expr(f"sum({_SIGN} * {name})").alias(name) for name in self.layout.sums]
         return groups.agg(*added).filter(f"{COUNT} > 0L").coalesce(tasks)
 
     def write_windows(self, windows: DataFrame | pa.Table, instant: int) -> Piece:
-        """Write what ``final`` gave, the windows at an instant."""
+        """Write the windows at an instant, as ``final`` returned them."""
         if isinstance(windows, pa.Table):
             at = pa.repeat(pa.scalar(instant, pa.int64()), windows.num_rows)
             return self._write_table(windows.append_column(AT, at), WINDOWS)
@@ -433,7 +435,7 @@ class PaneStore:
         return self.write(windows.select(*self.key_names, pane, *self.layout.sums), WINDOWS)
 
     def compact(self, panes: Sequence[Piece]) -> list[Piece]:
-        """The panes, the small pieces among them as one once there are enough of them."""
+        """Return the panes, with small pieces merged once there are enough."""
         chosen = alike(panes)
         if not chosen:
             return list(panes)
@@ -441,29 +443,140 @@ class PaneStore:
         if is_few(chosen):
             merged = self._write_table(self._added(self.fetch(chosen), [*self.key_names, AT]), kind)
         else:
-            rows = self.read(chosen).groupBy(*self.key_names, AT).agg(*self._summed)
+            added = [F.sum(name).alias(name) for name in self.layout.sums]
+            rows = self.read(chosen).groupBy(*self.key_names, AT).agg(*added)
             merged = self.write(rows.withColumnRenamed(AT, PANE).coalesce(1), kind)
         _check_whole(merged, chosen)
         return [merged, *(piece for piece in panes if piece not in chosen)]
 
     @property
     def key_names(self) -> list[str]:
-        """The columns of the keys."""
+        """The names of the key columns."""
         return [field.name for field in self.keys]
 
     def _added(self, sums: pa.Table, by: Sequence[str]) -> pa.Table:
-        """The sums of each group, with the columns they are grouped by."""
+        """Add up the sums of each group."""
         names = self.layout.sums
         if not by:
             return pa.table({name: [pc.sum(sums.column(name)).as_py() or 0] for name in names})
         table = sums.group_by(by, use_threads=False).aggregate([(name, "sum") for name in names])
         return table.select([*by, *(f"{name}_sum" for name in names)]).rename_columns([*by, *names])
 
-    @property
-    def _summed(self) -> list[Column]:
-        return [F.sum(name).alias(name) for name in self.layout.sums]
-
 
 def _check_whole(made: Piece, of: Sequence[Piece]) -> None:
     if made.total != sum(piece.total for piece in of):
-        raise CheckpointError(f"{made.name} does not hold the panes it was made of; run again")
+        raise CheckpointError(f"{made.name} does not match the pieces it was made from; run again")
+
+
+# The number of a task, in its first row: Spark's row counter has it in bits 33 and above.
+_TASK, _TASK_OF = "ids_task", "spark_partition_id()"
+_FIRST = f"monotonically_increasing_id() = shiftleft(cast({_TASK_OF} as bigint), 33)"
+# Spark adds up observations over every run of a task, and repeats a task, even after a shuffle,
+# when the worker with its output is lost.
+_RUNS = {"runs": f"count({_TASK})", "tasks": f"size(collect_set({_TASK}))"}
+_FEW_VALUES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a pass over a micro-batch finds besides its panes.
+
+    last    last event time of a valid row, µs
+    ranges  (largest, smallest nonzero) magnitude of each measure; None: only 0
+    raw     columns with few values, which are cheap to group by directly
+    """
+
+    counts: Counts
+    last: int | None
+    ranges: tuple[ValueRange | None, ...]
+    raw: tuple[str, ...]
+
+
+class Collector:
+    """Writes the panes of a query's micro-batches, and observes their rows on the way."""
+
+    def __init__(self, plan: SelectPlan, frame: Frame) -> None:
+        self._plan, self._columns = plan, frame.columns
+        self._wordy = groupable_columns(plan.predicates, frame.columns)
+        self._known: dict[tuple[str, ...], Cells] = {}
+
+    def survey(self, rows: Ready, watermark: int | None = None) -> Seen:
+        """Observe the rows without writing panes: one job without a shuffle."""
+        watched = self._watched(rows)
+        for number, name in enumerate(self._wordy):
+            text = self._columns[name].text
+            watched.append(F.approx_count_distinct(F.expr(text)).alias(f"words{number}"))
+        (found,) = with_late(self._plan, rows, watermark).agg(*watched).toArrow().to_pylist()
+        return self._seen(found)
+
+    def collect(
+        self,
+        rows: Ready,
+        watermark: int | None,
+        raw: tuple[str, ...],
+        sums: PaneStore,
+    ) -> tuple[Piece, Seen]:
+        """Write the panes of the rows that are not late, and observe the rows."""
+        watching = Observation()
+        timed = with_late(self._plan, rows, watermark).selectExpr(
+            "*", f"if({_FIRST}, {_TASK_OF}, NULL) {_TASK}"
+        )
+        runs = [F.expr(text).alias(name) for name, text in _RUNS.items()]
+        data = timed.observe(watching, *self._watched(rows), *runs)
+        # observe ends a stage of generated code: the code after it does not contain the watermark,
+        # so the next batch finds it compiled
+        data = data.filter(F.expr(f"{FAULT} IS NULL AND NOT {LATE}"))
+        sound = replace(rows, data=data.withColumns(self._inside(rows, sums.layout)))
+        piece = sums.write(panes(self._plan, sound, self._cells(raw), sums.layout))
+        # Spark drops the observation from a plan that turns out to be empty
+        found = watching.get if piece.rows else {"runs": 1, "tasks": 0}
+        once = found["runs"] == found["tasks"]
+        seen = self._seen(found) if once else self.survey(rows, watermark)
+        if piece.total != seen.counts.taken:
+            raise sums.store.lacking(piece.name, piece.total, seen.counts.taken)
+        return piece, seen
+
+    def _cells(self, raw: tuple[str, ...]) -> Cells:
+        if raw not in self._known:
+            self._known[raw] = cells_of(self._plan.predicates, self._columns, raw)
+        return self._known[raw]
+
+    def _watched(self, rows: Ready) -> list[Column]:
+        columns = {
+            "rows": "count(*)",
+            "bad": f"count_if({FAULT} IS NOT NULL AND NOT {AHEAD})",
+            "ahead": f"count_if({AHEAD})",
+            "late": f"count_if({LATE})",
+            "last": f"max(if({FAULT} IS NULL, {TIME}, NULL))",
+        }
+        for number in self._measured(rows):
+            value = f"if({FAULT} IS NULL AND {measure(number)} != 0, abs({measure(number)}), NULL)"
+            columns[f"largest{number}"] = f"max({value})"
+            columns[f"smallest{number}"] = f"min({value})"
+        return [F.expr(f"{text} AS {name}") for name, text in columns.items()]
+
+    def _measured(self, rows: Ready) -> list[int]:
+        """Return the numbers of double measures that are summed."""
+        return [
+            number
+            for number, typed in enumerate(rows.measures)
+            if typed is not None and not typed.whole and self._plan.degrees[number]
+        ]
+
+    def _inside(self, rows: Ready, layout: Layout) -> dict[str, Column]:
+        """Replace doubles outside their parts by 0; they are observed, and the job is repeated."""
+        guarded = {}
+        for number in self._measured(rows):
+            name, unit = measure(number), 2.0 ** -layout.parts[number].exponent
+            inside = f"abs({name} * double('{unit!r}')) < 1.0D"
+            guarded[name] = F.expr(f"if({inside} OR {name} IS NULL, {name}, 0.0D)")
+        return guarded
+
+    def _seen(self, found: dict[str, Any]) -> Seen:
+        ranges = []
+        for number in range(len(self._plan.measures)):
+            largest = found.get(f"largest{number}")
+            ranges.append(largest and (largest, found[f"smallest{number}"]))
+        raw = [n for k, n in enumerate(self._wordy) if found.get(f"words{k}", 0) <= _FEW_VALUES]
+        counts = Counts(found["rows"], found["late"], found["bad"], found["ahead"])
+        return Seen(counts, found["last"], tuple(ranges), tuple(raw))

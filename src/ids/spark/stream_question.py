@@ -1,26 +1,33 @@
-"""A question to a stream's window, and its plan: the stream's SELECT with one item, at one instant.
+"""A question to a stream's window: its plan, and its answer from the retained rows.
 
-It is put to the rows that the stream has kept after its last whole batch, while it goes on:
+It is answered from the rows that the stream has stored up to its last completed batch:
 
     CHECKPOINT/data/00000041-3f9c-retained/…   rows that batch 41 has accepted
 
-Which pieces hold the window is part of every manifest, so a batch that is tried again ends with the
-same rows. Whoever asks takes the newest manifest, in this process or in another, while the stream
-runs or after it. Needs no pyspark until rows are read.
+    rows of the window at the last emitted instant ─▶ one pane ─▶ one answer per key
+
+Every manifest lists the pieces that contain the window, so a repeated batch ends with the same
+rows. A question uses the newest manifest, in this process or another, while the stream runs or
+after it. The plan is the stream's SELECT with one item, at one instant. Questions are checked
+without pyspark, so this module imports it only to read rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ids.errors import CheckpointError, ScriptError, StateError
+import pyarrow as pa
+
+from ids.errors import DataError, ScriptError, StateError
 from ids.games import GAMES, find
 from ids.language import parse, parse_aggregate, parse_predicate
 from ids.model import (
     Approximate,
+    Attribution,
     Drop,
     Item,
     ItemKind,
@@ -36,27 +43,36 @@ from ids.plan import Registry, SelectPlan, plan_select, unsupported_named
 from ids.spark.expression_sql import Typed
 from ids.spark.file_system import files_at
 from ids.spark.preflight import refuse_beyond_panes
+from ids.spark.stream_checkpoint import instant, not_a_checkpoint
 from ids.spark.stream_store import Manifest, Piece, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ids.spark.spark_prepare import Ready
+
+RETAINED = "retained"
+
 _EMITTED = "spoken"  # in a manifest of format 2
+_TRIES = 5
+_EXACT, _SAMPLED = "the retained rows are complete", "a sample was requested"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """What is kept after a micro-batch.
+    """The rows that are stored after a micro-batch.
 
-    columns        the table's, in the order of the files' own (``c0``, ``c1``, …)
-    unsupported    columns that are not kept, and what they hold
+    columns        columns of the table; the files name them ``c0``, ``c1``, …
+    unsupported    columns that are not stored, and their types
     slide          µs
-    width          of the window, in slides
-    script         what the stream runs
-    since          rows of panes up to this one may be missing: they came before rows were kept;
-                   None if all are there
-    begun          the batch from which on rows are kept; None: from the first
-    emitted_until  instants up to this one (in slides) have had their emits; None: none has
+    width          width of the window, in slides
+    script         the stream's script
+    since          panes up to this one may lack rows, which came before rows were stored; None if
+                   all panes are complete
+    begun          the first batch that stored rows; None: the stream's first
+    emitted_until  instants up to this one (in slides) have been emitted; None: none has
     """
 
     columns: dict[str, Typed]
@@ -70,38 +86,29 @@ class KeptRows:
 
     @property
     def expired(self) -> int | None:
-        """Panes up to this one have left the window for good."""
+        """Panes up to this one have expired."""
         return None if self.emitted_until is None else self.emitted_until - self.width
 
     def pieces_of(self, manifest: Manifest | None, name: str) -> list[Piece]:
-        """Those of a manifest that were written since rows have been kept with these columns."""
+        """Return the pieces of a manifest that were written with these columns."""
         pieces = [] if manifest is None else manifest.of(name)
         return [p for p in pieces if self.begun is None or p.batch >= self.begun]
 
     def inside(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """The pieces with panes of the window at ``emitted_until``."""
+        """Return the pieces with panes of the window at ``emitted_until``."""
         if self.emitted_until is None or self.expired is None:
             return []
         return [p for p in pieces if p.last > self.expired and p.first <= self.emitted_until]
 
     def read(self, store: Store, pieces: Sequence[Piece]) -> DataFrame:
-        """PANE, then a column ``c0``, ``c1``, … for each of the table's."""
-        from pyspark.sql import types as T  # a question is checked before there is a pyspark
-
+        """Read PANE, and a column ``c0``, ``c1``, … for each column of the table."""
         from ids.spark.spark_prepare import PANE
 
-        types = {
-            "bigint": T.LongType(),
-            "double": T.DoubleType(),
-            "string": T.StringType(),
-            "boolean": T.BooleanType(),
-        }
-        fields = [T.StructField(PANE, T.LongType())]
-        fields += [T.StructField(t.text, types[t.type]) for t in self.columns.values()]
-        return store.read(pieces, T.StructType(fields))
+        columns = [f"{typed.text} {typed.type}" for typed in self.columns.values()]
+        return store.read(pieces, ", ".join([f"{PANE} bigint", *columns]))
 
     def facts(self) -> dict[str, Any]:
-        """As JSON has them."""
+        """Return what a manifest stores."""
         columns = [
             [name, typed.kind and typed.kind.value, typed.whole]
             for name, typed in self.columns.items()
@@ -111,7 +118,7 @@ class KeptRows:
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> KeptRows:
-        """From what ``facts`` gave."""
+        """Restore what ``facts`` returned."""
         columns = {
             name: Typed(f"c{number}", kind and Kind(kind), whole)
             for number, (name, kind, whole) in enumerate(facts["columns"])
@@ -120,14 +127,8 @@ class KeptRows:
         return cls(emitted_until=kept.pop(_EMITTED), **kept)
 
 
-T = TypeVar("T")
-
-_TRIES = 5
-_NAME = "retained"
-
-
 class Current(NamedTuple):
-    """The rows of the window at the last emits."""
+    """The stored rows of the window at the last emitted instant."""
 
     store: Store
     kept: KeptRows
@@ -137,51 +138,49 @@ class Current(NamedTuple):
 def steadily(
     checkpoint: str | Path, read: Callable[[Current], T], session: SparkSession | None = None
 ) -> T:
-    """What ``read`` makes of the kept rows; once more, if they were taken away meanwhile."""
+    """Call ``read`` with the stored rows; repeat it if the stream has deleted them meanwhile."""
     store = Store(files_at(checkpoint, session), session)
     for left in reversed(range(_TRIES)):
         number = None
         try:
             number, current = _current(checkpoint, store)
-            with store.blaming():
+            with store.faults_as_altered():
                 return read(current)
         except OSError:  # as CheckpointError and SourceError are
             moved = number is None or number not in store.manifests()
             if not (left and moved):
                 raise
-    raise AssertionError("the last try returns or raises")
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _current(checkpoint: str | Path, store: Store) -> tuple[int, Current]:
-    """What is kept after the last whole batch; a clear error where there is nothing to ask."""
+    """Return the number of the last batch and its rows; raise StateError if there are none."""
     manifest = store.latest()
     if manifest is None:
         if not store.files.entries("ids"):
-            raise CheckpointError(
-                f"{checkpoint} is no checkpoint; name the directory that a stream was started with"
-            )
-        raise StateError("the stream has emitted nothing yet; ask again when it has")
-    facts = manifest.facts["step"].get(_NAME)
+            raise not_a_checkpoint(checkpoint)
+        raise StateError("the stream has emitted nothing yet; ask again later")
+    facts = manifest.facts["step"].get(RETAINED)
     if facts is None:
-        raise StateError(f"the stream of {checkpoint} retains no panes; start it with retain=True")
+        raise StateError(f"the stream of {checkpoint} retains no rows; start it with retain=True")
     kept = KeptRows.of(facts)
     if kept.emitted_until is None or kept.expired is None:
-        raise StateError("the stream has emitted nothing yet; ask again when it has")
+        raise StateError("the stream has emitted nothing yet; ask again later")
     if kept.since is not None and kept.expired < kept.since:
         raise StateError(
-            "the window still holds rows that came before they were kept; ask again when a whole "
-            "window has passed since the stream was started with retain"
+            "the window contains rows that came before the stream was started with retain; ask "
+            "again when these have expired"
         )
-    return manifest.batch, Current(store, kept, kept.inside(manifest.of(_NAME)))
+    return manifest.batch, Current(store, kept, kept.inside(manifest.of(RETAINED)))
 
 
 @dataclass(frozen=True, slots=True)
 class InstantPlan(SelectPlan):
-    """The plan of a window whose rows are known: all of them in one pane, at one instant.
+    """The plan of a question: all rows of the window are in one pane, at one instant.
 
-    ORDER BY is a column beside the table's own that holds this instant.
+    ORDER BY is an additional column that contains this instant.
 
-    read  the columns that the query over all instants would read; samples are drawn by them
+    read  the columns that the query over all instants would read, for drawing samples
     """
 
     read: tuple[str, ...] = ()
@@ -194,7 +193,7 @@ class InstantPlan(SelectPlan):
 
 @dataclass(frozen=True, slots=True)
 class StreamQuestion:
-    """What is asked of a stream's window; an estimate from ``sample`` rows, where it is given."""
+    """A question to a stream's window; answered from ``sample`` rows if given, else exactly."""
 
     aggregate: str
     predicate: str
@@ -206,7 +205,7 @@ class StreamQuestion:
         object.__setattr__(self, "seed", checked_seed(self.seed))
 
     def planned(self, kept: KeptRows) -> InstantPlan:
-        """Bind it to the columns that are kept and to what the stream's script registers."""
+        """Bind it to the stored columns and to the predicates that the script registers."""
         item = self._item()
         registry, selects = Registry(), []
         for statement in parse(kept.script, tuple(GAMES)):
@@ -231,7 +230,7 @@ class StreamQuestion:
             **same
             | {
                 "items": tuple(replace(item, tells_spread=True) for item in plan.items),
-                "where": None,  # what it refuses was not kept
+                "where": None,  # rows that it excludes were not stored
                 "order_by": (now,),
                 "window": TimeWindow(slide, slide),
                 "seed": self.seed,
@@ -243,20 +242,20 @@ class StreamQuestion:
         asked = parse_aggregate(self.aggregate, tuple(GAMES))
         if asked.argument is None and find(asked.function).degree:
             hint = f"write {asked.function}(column)"
-            raise ScriptError(f"{asked.function} of which measure?", asked.at, hint)
+            raise ScriptError(f"{asked.function} requires a measure", asked.at, hint)
         condition, parts = parse_predicate(self.predicate), ("SHARE", "LIFT")
         sampled = None if self.sample is None else Approximate(self.sample, self.confidence)
         return Item(ItemKind.ATTRIBUTE, asked, condition, parts, sampled, "answer")
 
 
 def check(checkpoint: str | Path, question: StreamQuestion) -> None:
-    """Refuse what cannot be asked, as far as that is known without Spark."""
+    """Reject a question that cannot be answered, as far as that is known without Spark."""
     if not is_remote(checkpoint):
         steadily(checkpoint, lambda current: question.planned(current.kept))
 
 
 def answer_names(plan: SelectPlan) -> list[str]:
-    """The columns of an answer behind its keys."""
+    """Return the columns of an answer after its keys."""
     spread = ["error", "standard_error"] if plan.sampled else []
     return ["emit_at", "n", "value", "share", "lift", *spread]
 
@@ -266,5 +265,144 @@ def _refuse_clashes(plan: SelectPlan) -> None:
         if name.lower() in answer_names(plan):
             raise ScriptError(
                 f"PARTITION BY {name!r} clashes with a column of the answer",
-                hint="rename the column, and start the stream anew",
+                hint="rename the column, and start a new stream",
             )
+
+
+class Reply(NamedTuple):
+    """The answer to a question.
+
+    table       the keys, ``emit_at``, ``n``, ``value``, ``share``, ``lift`` (and, for a sample,
+                ``error`` and ``standard_error``); one row per key, or one row without keys
+    keys        the PARTITION BY columns
+    window_end  the instant at which the window ends
+    """
+
+    question: StreamQuestion
+    table: pa.Table
+    keys: tuple[str, ...]
+    window_end: datetime
+
+    @property
+    def mechanism(self) -> str:
+        """How the question was answered: ``scan`` or ``sample``."""
+        return "scan" if self.question.sample is None else "sample"
+
+    @property
+    def answer(self) -> Attribution | pa.Table:
+        """The table of a query with keys, the Attribution of any other."""
+        if self.keys:
+            return self.table
+        (row,) = self.table.to_pylist()
+        value, share, lift, n = (row[name] for name in ("value", "share", "lift", "n"))
+        error = row.get("error", 0.0)
+        found = Attribution(value, share, lift, self.mechanism, error, n, _EXACT, n, n)
+        if self.question.sample is None:
+            return found
+        return found._replace(
+            reason=_SAMPLED,
+            confidence=self.question.confidence,
+            standard_error=row["standard_error"],
+            sample_size=self.question.sample,
+            seed=self.question.seed,
+        )
+
+
+def ask(
+    checkpoint: str | Path,
+    aggregate: str,
+    predicate: str,
+    *,
+    sample: int | None = None,
+    confidence: float = 0.95,
+    seed: int = 0,
+    spark: SparkSession | None = None,
+) -> Attribution | pa.Table:
+    """Attribute an aggregate to any predicate, in the window of a stream's last emits.
+
+    The stream must have been started with ``retain=True``. It may be running, in this process or
+    another, or stopped. The answer equals that of ``ids.sql`` over the rows of the window, to the
+    last bit.
+
+    checkpoint  str or Path: the checkpoint directory of the stream
+    aggregate   str: such as "AVG(latency)" or "COUNT(*)"
+    predicate   str: a condition over registered predicates and any columns of the table
+    sample      int: estimate from a reservoir sample of this many rows; None (default): exact
+    confidence  float, default 0.95: the probability that the error bound of an estimate holds
+    seed        int, default 0: determines which rows are sampled
+    spark       SparkSession: by default the active one, or a new local one
+
+    Returns an Attribution; for a script with PARTITION BY, a pyarrow.Table with one row per key.
+
+    Raises CheckpointError if ``checkpoint`` is not a checkpoint, or was altered; StateError if the
+    stream retains no rows, has emitted nothing yet, or has not retained a whole window yet;
+    ScriptError if the aggregate or the predicate is wrong; DataError if the window contains a value
+    that cannot be summed, such as NaN.
+
+    >>> ids.spark.ask("ck", "AVG(latency)", "region = 'EU'").value  # doctest: +SKIP
+    12.5
+    """
+    question = StreamQuestion(aggregate, predicate, sample, confidence, seed)
+    return replied(checkpoint, question, spark).answer
+
+
+def replied(
+    checkpoint: str | Path, question: StreamQuestion, spark: SparkSession | None = None
+) -> Reply:
+    """Answer a question, and return the answer with the end of its window."""
+    from ids.spark.session import session_of
+
+    def read(current: Current) -> Reply:
+        plan = question.planned(current.kept)
+        table = _answered(current, plan)
+        return Reply(question, table, plan.partition_by, _end(current.kept))
+
+    return steadily(checkpoint, read, session_of((), spark))
+
+
+def window_end(checkpoint: str | Path, spark: SparkSession | None = None) -> datetime:
+    """Return the end of the window that a question would refer to."""
+    return steadily(checkpoint, lambda current: _end(current.kept), spark)
+
+
+def _answered(current: Current, plan: InstantPlan) -> pa.Table:
+    from ids.spark.failures import translated
+    from ids.spark.frame import Frame
+    from ids.spark.spark_prepare import PANE
+    from ids.spark.time_windows import time_windows
+
+    kept = current.kept
+    assert kept.emitted_until is not None and kept.expired is not None
+    rows = kept.read(current.store, current.pieces)
+    rows = rows.filter(f"{PANE} BETWEEN {kept.expired + 1}L AND {kept.emitted_until}L")
+    now = {plan.order_by[0]: Typed(f"{kept.emitted_until * kept.slide}L", Kind.TIME)}
+    with translated():
+        frame = Frame(rows, kept.columns | now, kept.unsupported)
+        table = time_windows(plan, frame, _refuse).toArrow()
+    named = [*plan.partition_by, *answer_names(plan)]
+    table = table.select(range(len(named))).rename_columns(named)
+    if table.num_rows or plan.partition_by:
+        return table
+    # an empty window has no emit, but its answer is 0
+    nothing = [kept.emitted_until * kept.slide, *[0] * (len(named) - 1)]
+    columns = [pa.array([v], f.type) for v, f in zip(nothing, table.schema, strict=True)]
+    return pa.table(columns, schema=table.schema)
+
+
+def _refuse(rows: Ready, faults: int) -> None:
+    from ids.spark.spark_prepare import FAULT
+
+    first = rows.data.filter(f"{FAULT} IS NOT NULL").select(FAULT).first()
+    assert first is not None
+    more = f" (and {faults - 1:,} more bad rows)" if faults > 1 else ""
+    raise DataError(
+        f"{first[0]} in the window{more}; ask for another measure, or exclude such rows with WHERE "
+        "in the stream's script"
+    )
+
+
+def _end(kept: KeptRows) -> datetime:
+    assert kept.emitted_until is not None
+    end = instant(kept.emitted_until * kept.slide)
+    assert end is not None
+    return end

@@ -1,12 +1,12 @@
-"""What a stream remembers: pieces of rows that Spark writes, and manifests that name them.
+"""The state of a stream: pieces of rows that Spark writes, and manifests that list them.
 
-    CHECKPOINT/ids/00000041.json              the manifest of batch 41; once it is there, 41 is done
-    CHECKPOINT/data/00000041-3f9c-panes/…     a piece: rows that batch 41 has written, in Parquet
+    CHECKPOINT/ids/00000041.json              the manifest of batch 41, which completes the batch
+    CHECKPOINT/data/00000041-3f9c-panes/…     a piece: rows written by batch 41, in Parquet
 
-A batch starts from the manifest before it and writes pieces under names of its own. The manifest
-comes last, as one small file: a batch without one has not happened, and what it wrote is swept.
-Nothing is renamed, so the store works on object stores, too. A manifest is JSON, then a line with
-its SHA-256.
+A batch starts from the previous manifest and writes pieces under new names. Its manifest, one small
+file, is written last: what a batch without a manifest has written is deleted at the next start.
+Nothing is renamed, so the store also works on object stores. A manifest is JSON, followed by a line
+with its SHA-256.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-FORMAT = 2  # of manifests and pieces; 1 was a folder of NumPy arrays a batch
+FORMAT = 2  # of manifests and pieces
 MANIFESTS = "ids"
 
 
@@ -44,13 +44,13 @@ MANIFESTS = "ids"
 class Piece:
     """Rows that one batch has written: a directory of Parquet files.
 
-    name   below the checkpoint
-    files  how many
-    bytes  of all files
-    total  the sum of the column that was asked to be added up, if any
-    first  the oldest pane of its rows
-    last   the newest one
-    facts  whatever else is needed to read it
+    name   path below the checkpoint
+    files  number of files
+    bytes  total size of the files
+    total  sum of the ``total`` column, if one was given
+    first  oldest pane of its rows
+    last   newest pane
+    facts  anything else needed to read it
     """
 
     name: str
@@ -63,8 +63,8 @@ class Piece:
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def place(self) -> str:
-        """The directory of all that was written with it."""
+    def directory(self) -> str:
+        """The directory that was written with it."""
         return "/".join(self.name.split("/")[:2])
 
     @property
@@ -75,10 +75,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a stream knows after a batch.
+    """The state of a stream after a batch.
 
-    facts   of the runtime and of the step, as JSON has them
-    pieces  by what they are for
+    facts   of the runtime and of the step, as JSON values
+    pieces  by kind
     """
 
     batch: int
@@ -87,26 +87,26 @@ class Manifest:
     written_by: str = ""
 
     def of(self, kind: str) -> list[Piece]:
-        """The pieces of a kind."""
+        """Return the pieces of a kind."""
         return list(self.pieces.get(kind, ()))
 
     def named(self) -> set[str]:
-        """The directories of its pieces, and those that they lie in."""
-        return {name for piece in self._every for name in (piece.place, piece.name)}
+        """Return the directories of its pieces, and their parent directories."""
+        return {name for piece in self._every for name in (piece.directory, piece.name)}
 
     @property
     def rows(self) -> int:
-        """How many rows it names."""
+        """Number of rows of all pieces."""
         return sum(piece.rows for piece in self._every)
 
     @property
     def bytes(self) -> int:
-        """How long the files are that it names."""
+        """Total size of all pieces."""
         return sum(piece.bytes for piece in self._every)
 
     @property
     def files(self) -> int:
-        """How many files it names."""
+        """Number of files of all pieces."""
         return sum(piece.files for piece in self._every)
 
     @property
@@ -115,32 +115,32 @@ class Manifest:
 
 
 def manifest_name(number: int) -> str:
-    """The manifest of a batch, below the checkpoint."""
+    """Return the path of a batch's manifest below the checkpoint."""
     return f"{MANIFESTS}/{number:08d}.json"
 
 
 def encoded(manifest: Manifest) -> bytes:
-    """The manifest as its file holds it."""
+    """Return the content of a manifest's file."""
     facts = {"format": FORMAT, **asdict(manifest), "written_by": _version()}
     text = json.dumps(facts).encode()
     return text + b"\n" + sha256(text).hexdigest().encode() + b"\n"
 
 
 class Manifests:
-    """The manifests below a checkpoint; to read them takes no Spark."""
+    """Reads the manifests of a checkpoint, without Spark."""
 
     def __init__(self, files: Readable) -> None:
         self.files = files
 
     def manifests(self) -> list[int]:
-        """The batches that have a manifest, whole or not, in order."""
+        """Return the numbers of the batches with a manifest, complete or not, in order."""
         names = [entry.name for entry in self.files.entries(MANIFESTS)]
         return sorted(int(n[:-5]) for n in names if n.endswith(".json") and n[:-5].isdigit())
 
     def latest(self) -> Manifest | None:
-        """The newest whole manifest; None before the first.
+        """Return the newest complete manifest; None before the first.
 
-        A driver that died while it wrote one may have left half of it: that batch is not done.
+        A driver that died while writing may leave a partial one, whose batch does not count.
         """
         while True:
             known = self.manifests()
@@ -148,14 +148,14 @@ class Manifests:
                 manifest = self.load(number)
                 if manifest is not None:
                     return manifest
-            if known == self.manifests():  # else the stream has gone on meanwhile
+            if known == self.manifests():  # else the stream has written another meanwhile
                 break
         if known not in ([], [0]):
             raise altered(self.files, manifest_name(known[-1]))
         return None
 
     def load(self, number: int) -> Manifest | None:
-        """The manifest of a batch; None where it is not there, or not whole."""
+        """Return the manifest of a batch; None if it is missing or incomplete."""
         try:
             content = self.files.read(manifest_name(number))
         except FileNotFoundError:
@@ -164,7 +164,7 @@ class Manifests:
         if sha256(text).hexdigest().encode() != digest:
             if content.endswith(b"\n") and re.fullmatch(rb"[0-9a-f]{64}", digest):
                 raise altered(self.files, manifest_name(number))
-            return None  # only its beginning was written
+            return None  # partially written
         facts = json.loads(text)
         if facts["format"] != FORMAT:
             raise unknown_format(self.files, facts["format"], facts["written_by"])
@@ -173,26 +173,26 @@ class Manifests:
 
 
 def shown(files: Readable) -> str:
-    """A directory as a person names it."""
+    """Return the path of a directory for messages."""
     return files.uri.removeprefix("file:")
 
 
 def altered(files: Readable, name: str) -> CheckpointError:
-    """A file of the checkpoint is not what was written."""
+    """Return the error for a file of the checkpoint that is missing or has changed."""
     return CheckpointError(
-        f"{shown(files)}/{name} was altered or is gone; restore the checkpoint as a whole, or "
-        "start anew in another directory"
+        f"{shown(files)}/{name} is missing or was altered; restore the whole checkpoint from a "
+        "backup, or start with a new one"
     )
 
 
 def unknown_format(
     files: Readable, found: object, written_by: str | None = None
 ) -> CheckpointError:
-    """The checkpoint is one that this version does not read."""
+    """Return the error for a checkpoint of a format that this version does not read."""
     writer = "" if written_by is None else f", written by IDS {written_by}"
     return CheckpointError(
-        f"checkpoint {shown(files)} has format {found}{writer}, IDS {_version()} reads format "
-        f"{FORMAT}; go on with the version that wrote it, or start anew in another directory"
+        f"checkpoint {shown(files)} has format {found}{writer}, but IDS {_version()} reads "
+        f"format {FORMAT}; use the version that wrote it, or start with a new checkpoint"
     )
 
 
@@ -200,20 +200,20 @@ def _version() -> str:
     try:
         return version("ids-engine")
     except PackageNotFoundError:
-        return "of a source tree"
+        return "(source tree)"
 
 
 _DATA = "data"
-_ENDS = "spark/commits"  # where Spark notes that a batch is done
-_KEPT = 3  # manifests: readers have so many batches' time
+_COMMITS = "spark/commits"  # where Spark records completed batches
+_KEPT = 3  # manifests, so that a reader has the time of several batches
 _TOGETHER = 16
-_SMALL = 2**16  # rows; larger pieces stay as they are
-# a page whose bits have changed must not be taken for rows
+_SMALL = 2**16  # rows; larger pieces are not merged
+# corrupted pages must raise an error
 _CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 
 
 class Store(Manifests):
-    """The pieces and manifests below a checkpoint; pieces take a session."""
+    """Reads and writes the pieces and manifests of a checkpoint; pieces require a session."""
 
     files: Files
 
@@ -225,7 +225,7 @@ class Store(Manifests):
         self._written: set[str] = set()  # since the last commit
 
     def commit(self, manifest: Manifest) -> None:
-        """Make the batch done, and take away what no kept manifest needs."""
+        """Complete a batch, and delete what no kept manifest lists."""
         try:
             self.files.write(manifest_name(manifest.batch), encoded(manifest))
         except OSError as error:
@@ -240,12 +240,12 @@ class Store(Manifests):
         self._written.clear()
 
     def begin(self) -> Manifest | None:
-        """Sweep what crashed batches and forgotten manifests have left; the newest manifest.
+        """Delete what crashed batches have left, and return the newest manifest.
 
-        Where Spark has noted the end of a batch, its manifest has been there whole.
+        A batch that Spark has recorded as completed must have a manifest.
         """
         newest = self.latest()
-        noted = [int(e.name) for e in self.files.entries(_ENDS) if e.name.isdigit()]
+        noted = [int(e.name) for e in self.files.entries(_COMMITS) if e.name.isdigit()]
         if noted and (newest is None or newest.batch < max(noted)):
             raise altered(self.files, manifest_name(max(noted)))
         known = self.manifests()
@@ -256,9 +256,9 @@ class Store(Manifests):
             self.files.remove(manifest_name(number))
         needed = self._needed()
         for entry in self.files.entries(_DATA):
-            place = f"{_DATA}/{entry.name}"
-            below = [f"{place}/{e.name}" for e in self.files.entries(place) if "=" in e.name]
-            for name in [*below, place]:
+            folder = f"{_DATA}/{entry.name}"
+            below = [f"{folder}/{e.name}" for e in self.files.entries(folder) if "=" in e.name]
+            for name in [*below, folder]:
                 if name not in needed:
                     self.files.remove(name)
         return newest
@@ -276,24 +276,26 @@ class Store(Manifests):
         panes: str | None = None,
         **facts: Any,
     ) -> Piece:
-        """Have Spark write rows for batch ``number``.
+        """Have Spark write rows for batch ``number``, and return the piece.
 
-        What the piece tells of them is read back from the files, as the driver sees them;
-        ``total`` is a column to be added up, ``panes`` one whose first and last value are told.
+        The counts of the piece are read back from the files, as the driver sees them: the sum of
+        column ``total``, and the first and the last value of column ``panes``.
         """
         name = self._saved(rows, number, kind)
         with self._reading_back(name):
             parts = self._parts(name)
-            told = self._told(name, [part.name for part in parts], total, panes) if parts else {}
+            counts = (
+                self._counts(name, [part.name for part in parts], total, panes) if parts else {}
+            )
         size = sum(part.bytes for part in parts)
-        return Piece(name, len(parts), bytes=size, facts=facts, **told)
+        return Piece(name, len(parts), bytes=size, facts=facts, **counts)
 
     def write_by(self, rows: DataFrame, number: int, kind: str, column: str) -> dict[int, Piece]:
-        """Have Spark write rows for batch ``number``, those of each value of a column as a piece.
+        """Have Spark write rows for batch ``number``, one piece per value of a column.
 
-        The pieces must hold as many rows as were computed, as far as the driver sees.
+        Raises CheckpointError unless the driver finds as many rows as were computed.
         """
-        from pyspark.sql import Observation  # manifests are read where there is no pyspark
+        from pyspark.sql import Observation  # manifests are read without pyspark
         from pyspark.sql import functions as F
 
         computed = Observation()
@@ -306,7 +308,7 @@ class Store(Manifests):
                     parts[int(entry.name.partition("=")[2])] = self._parts(f"{name}/{entry.name}")
             counts = self._counted_by(name, column, parts) if parts else {}
         found = sum(counts.values())
-        # a plan that turns out empty forgets what it has watched
+        # Spark drops the observation from a plan that turns out to be empty
         due = computed.get["rows"] if found else int(not rows.isEmpty())
         if found != due:
             raise self.lacking(name, found, due)
@@ -319,12 +321,12 @@ class Store(Manifests):
     def _counted_by(
         self, name: str, column: str, parts: Mapping[int, Sequence[Entry]]
     ) -> dict[int, int]:
-        """How many rows the files of each value of a column hold."""
+        """Count the rows of each value of a column."""
         if isinstance(self.files, LocalFiles):
             counts = {}
             for value, some in parts.items():
-                place = f"{name}/{column}={value}"
-                counts[value] = self._told(place, [p.name for p in some], None, None)["rows"]
+                folder = f"{name}/{column}={value}"
+                counts[value] = self._counts(folder, [p.name for p in some], None, None)["rows"]
             return counts
         with translated():
             data = self._spark.read.parquet(literal(f"{self.files.uri}/{name}"))
@@ -334,7 +336,7 @@ class Store(Manifests):
     def write_table(
         self, rows: pa.Table, number: int, kind: str, *, total: str, panes: str, **facts: Any
     ) -> Piece:
-        """Write a few rows that are here for batch ``number``; else as ``write``."""
+        """Write a few rows from this process for batch ``number``; otherwise like ``write``."""
         name, content = self._cleared(number, kind), BytesIO()
         pq.write_table(
             rows, content, use_dictionary=False, write_statistics=False, write_page_checksum=True
@@ -342,14 +344,14 @@ class Store(Manifests):
         with self._reading_back(name):
             self.files.make(name)
             self.files.write(f"{name}/part-00000.parquet", content.getvalue())
-        told = {"rows": rows.num_rows, "total": pc.sum(rows.column(total)).as_py() or 0}
+        counts = {"rows": rows.num_rows, "total": pc.sum(rows.column(total)).as_py() or 0}
         if rows.num_rows:
             ends = pc.min_max(rows.column(panes)).as_py()
-            told |= {"first": ends["min"], "last": ends["max"]}
-        return Piece(name, 1, bytes=len(content.getbuffer()), facts=facts, **told)
+            counts |= {"first": ends["min"], "last": ends["max"]}
+        return Piece(name, 1, bytes=len(content.getbuffer()), facts=facts, **counts)
 
     def _cleared(self, number: int, kind: str) -> str:
-        """The name of a new piece, with nothing under it."""
+        """Return the name of a new piece, and delete what a previous attempt left there."""
         name = f"{_DATA}/{number:08d}-{self._attempt}-{kind}"
         self._written.add(name)
         try:
@@ -377,10 +379,10 @@ class Store(Manifests):
     def _parts(self, name: str) -> list[Entry]:
         return [entry for entry in self.files.entries(name) if entry.name.startswith("part-")]
 
-    def _told(
+    def _counts(
         self, name: str, parts: Sequence[str], total: str | None, panes: str | None
     ) -> dict[str, int]:
-        """How many rows these files hold, and what was asked about two of their columns."""
+        """Read back the counts of a piece from its files."""
         if isinstance(self.files, LocalFiles):
             self.files.sync(name)
             return _read_back([self.files.path / name / part for part in parts], total, panes)
@@ -395,20 +397,20 @@ class Store(Manifests):
         assert found is not None
         return dict(zip(asked, map(int, found), strict=True))
 
-    def read(self, pieces: Iterable[Piece], schema: StructType) -> DataFrame:
-        """The rows of pieces of one schema."""
-        places = []
+    def read(self, pieces: Iterable[Piece], schema: StructType | str) -> DataFrame:
+        """Return the rows of pieces of one schema."""
+        paths = []
         for piece in pieces:
             self.check(piece)
             if piece.rows:
-                places.append(literal(f"{self.files.uri}/{piece.name}"))
+                paths.append(literal(f"{self.files.uri}/{piece.name}"))
         with translated():
-            if not places:
+            if not paths:
                 return self._spark.createDataFrame([], schema)
-            return self._spark.read.schema(schema).options(**_CHECKED).parquet(*places)
+            return self._spark.read.schema(schema).options(**_CHECKED).parquet(*paths)
 
     def fetch(self, piece: Piece) -> pa.Table:
-        """The rows of a small piece, in this process."""
+        """Return the rows of a small piece, in this process."""
         parts = self.check(piece)
         try:
             return pa.concat_tables(
@@ -422,15 +424,15 @@ class Store(Manifests):
             raise altered(self.files, piece.name) from error
 
     def check(self, piece: Piece) -> list[Entry]:
-        """The files of a piece; refuse one that has other files than were written."""
+        """Return the files of a piece; raise CheckpointError if they are not as written."""
         parts = self._parts(piece.name)
         if (len(parts), sum(part.bytes for part in parts)) != (piece.files, piece.bytes):
             raise altered(self.files, piece.name)
         return parts
 
     @contextmanager
-    def blaming(self) -> Iterator[None]:
-        """What a job says of a file of a piece is said of the checkpoint."""
+    def faults_as_altered(self) -> Iterator[None]:
+        """Report an unreadable file of a piece as an altered checkpoint."""
         try:
             yield
         except SourceError as error:
@@ -446,10 +448,10 @@ class Store(Manifests):
         return self.session
 
     def lacking(self, name: str, found: int, due: int) -> CheckpointError:
-        """For the caller to raise where fewer rows were found than were written."""
+        """Return the error for a piece with fewer rows than were written."""
         return CheckpointError(
-            f"{found:,} of {due:,} rows came to {shown(self.files)}/{name}; "
-            "check that the checkpoint lies on storage that the workers share, and run again"
+            f"only {found:,} of {due:,} rows arrived in {shown(self.files)}/{name}; "
+            "use a checkpoint on storage that the driver and the workers share, and run again"
         )
 
     def _unwritable(self, name: str, error: Exception) -> CheckpointError:
@@ -458,24 +460,24 @@ class Store(Manifests):
 
 
 def _read_back(files: Sequence[Path], total: str | None, panes: str | None) -> dict[str, int]:
-    """What ``Store.write`` tells, of local files."""
-    told = {"rows": 0, "total": 0, "first": 0, "last": 0}
+    """Read the counts of a piece from local files."""
+    counts = {"rows": 0, "total": 0, "first": 0, "last": 0}
     ends: list[int] = []
     for path in files:
         with pq.ParquetFile(path) as file:
-            told["rows"] += file.metadata.num_rows
+            counts["rows"] += file.metadata.num_rows
             for batch in file.iter_batches(columns=[c for c in (total, panes) if c]):
                 if total is not None:
-                    told["total"] += pc.sum(batch.column(total)).as_py() or 0
+                    counts["total"] += pc.sum(batch.column(total)).as_py() or 0
                 if panes is not None and batch.num_rows:
                     ends += pc.min_max(batch.column(panes)).as_py().values()
-    return told | ({"first": min(ends), "last": max(ends)} if ends else {})
+    return counts | ({"first": min(ends), "last": max(ends)} if ends else {})
 
 
 def alike(pieces: Sequence[Piece]) -> list[Piece]:
-    """Pieces of one size, in powers of sixteen, of which there are enough; none if there are not.
+    """Return pieces of similar size (in powers of sixteen) to merge; [] if there are too few.
 
-    Sixteen of a size become one of the next, so a row is moved a few times in all.
+    Sixteen pieces of one size become one of the next, so a row is moved only a few times.
     """
     sizes: dict[int, list[Piece]] = {}
     for piece in pieces:

@@ -1,237 +1,85 @@
-"""Time windows on a stream: panes are written once, and windows are worked out where they lie.
+"""Time windows on a stream: panes are written once, and each batch emits the windows that are due.
 
-    rows ─▶ watched ─▶ not late ─▶ (key, pane) sums ─▶ a piece of the store
-    windows at the last instant + panes that come - panes that go ─▶ emits
+    rows ─▶ observed ─▶ not late ─▶ (key, pane) sums ─▶ a piece of the store
+    windows at the last instant + panes that enter - panes that expire ─▶ emits
 
-An instant has its emits once the watermark has passed it, and they are those a batch over all rows
-would give, to the last bit, however the rows were split into micro-batches. All of it happens in
-Spark, but for a few sums: the driver sees counts, times and the range of values.
+An instant is emitted once the watermark has passed it. Its emits equal those of a batch over all
+rows, to the last bit, for any split of the rows into micro-batches. Spark does all the work, except
+for small sums: the driver sees counts, times and the range of values.
+
+APPROXIMATE items and questions (``ids.spark.ask``) require retained rows, which ``Keeper`` stores:
+
+    valid rows, not late ─▶ panes that have not expired ─▶ a piece of the store ─▶ estimates
+
+Estimates use panes before the watermark, whose rows are complete: equal rows have all been counted,
+so the sample is that of a batch over all rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ids.exact import Parts
-from ids.model import ItemKind, TimeWindow
+from ids.model import ItemKind
 from ids.plan import SelectPlan
 from ids.query import with_moments
-from ids.spark.cell_columns import Cells, cells_of, groupable_columns
 from ids.spark.expression_sql import Typed, quoted
 from ids.spark.frame import Frame, mapped
-from ids.spark.spark_evaluate import Layout, exact_names, named_output, nameless, output_fields
+from ids.spark.spark_approximate import estimated_windows
+from ids.spark.spark_evaluate import exact_names, named_output, nameless, output_fields
 from ids.spark.spark_prepare import (
-    AHEAD,
     COUNT,
     FAULT,
     INSTANT,
+    PANE,
     TIME,
     Faults,
     Ready,
-    measure,
+    pane_of,
     ready,
+    slide_and_width,
 )
-from ids.spark.stream_ahead import LATE, WAITING, Ahead, newest, with_late, with_waiting
-from ids.spark.stream_batch import Batch, Counts, Emits, Outcome, emit_schema
+from ids.spark.stream_batch import (
+    WAITING,
+    Ahead,
+    Batch,
+    Counts,
+    Emits,
+    Outcome,
+    emit_schema,
+    newest,
+    with_waiting,
+)
+from ids.spark.stream_checkpoint import Begins, Revision
 from ids.spark.stream_panes import (
     PANES,
     WINDOWS,
+    Collector,
     PaneStore,
     PaneWindows,
+    Seen,
     Span,
     ValueRange,
     both_ranges,
     is_few,
     widened,
 )
-from ids.spark.stream_retained import Keeper, Sampler, Turn
-from ids.spark.stream_revision import Begins, Revision
-from ids.spark.stream_store import Piece
-from ids.spark.time_windows import panes
-
-# The number of a task, in its first row: a counter of Spark's has it in the bits from 33 on.
-_TASK, _TASK_OF = "ids_task", "spark_partition_id()"
-_FIRST = f"monotonically_increasing_id() = shiftleft(cast({_TASK_OF} as bigint), 33)"
-# Spark adds up what is observed in every run of a task, and runs one again, after a shuffle too,
-# when the worker that has its output is lost.
-_RUNS = {"runs": f"count({_TASK})", "tasks": f"size(collect_set({_TASK}))"}
-_FEW_VALUES = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What a pass over a micro-batch tells besides its panes.
-
-    last    the last event time of a sound row, µs
-    ranges  of each measure, (largest, smallest but 0) magnitude; None: nothing but 0
-    raw     columns with few values, which are cheap to group by as they are
-    """
-
-    counts: Counts
-    last: int | None
-    ranges: tuple[ValueRange | None, ...]
-    raw: tuple[str, ...]
-
-
-class Collector:
-    """Writes the panes of a query's micro-batches, and tells what it saw on the way."""
-
-    def __init__(self, plan: SelectPlan, frame: Frame) -> None:
-        assert isinstance(plan.window, TimeWindow)
-        assert plan.window.slide is not None
-        self._plan, self._columns = plan, frame.columns
-        self._wordy = groupable_columns(plan.predicates, frame.columns)
-        self._known: dict[tuple[str, ...], Cells] = {}
-
-    def survey(self, rows: Ready, watermark: int | None = None) -> Seen:
-        """What there is to see, without panes; one job without a shuffle."""
-        watched = self._watched(rows)
-        for number, name in enumerate(self._wordy):
-            text = self._columns[name].text
-            watched.append(F.approx_count_distinct(F.expr(text)).alias(f"words{number}"))
-        (found,) = with_late(self._plan, rows, watermark).agg(*watched).toArrow().to_pylist()
-        return self._seen(found)
-
-    def collect(
-        self,
-        rows: Ready,
-        watermark: int | None,
-        raw: tuple[str, ...],
-        sums: PaneStore,
-    ) -> tuple[Piece, Seen]:
-        """Write the panes of the rows that are not late."""
-        watching = Observation()
-        timed = with_late(self._plan, rows, watermark).selectExpr(
-            "*", f"if({_FIRST}, {_TASK_OF}, NULL) {_TASK}"
-        )
-        runs = [F.expr(text).alias(name) for name, text in _RUNS.items()]
-        data = timed.observe(watching, *self._watched(rows), *runs)
-        # here a stage of generated code ends: what follows does not know the watermark, so that
-        # the next batch finds it compiled
-        data = data.filter(F.expr(f"{FAULT} IS NULL AND NOT {LATE}"))
-        sound = replace(rows, data=data.withColumns(self._inside(rows, sums.layout)))
-        piece = sums.write(panes(self._plan, sound, self._cells(raw), sums.layout))
-        # a plan that turns out empty forgets what it has watched
-        found = watching.get if piece.rows else {"runs": 1, "tasks": 0}
-        once = found["runs"] == found["tasks"]
-        seen = self._seen(found) if once else self.survey(rows, watermark)
-        if piece.total != seen.counts.taken:
-            raise sums.store.lacking(piece.name, piece.total, seen.counts.taken)
-        return piece, seen
-
-    def _cells(self, raw: tuple[str, ...]) -> Cells:
-        if raw not in self._known:
-            self._known[raw] = cells_of(self._plan.predicates, self._columns, raw)
-        return self._known[raw]
-
-    def _watched(self, rows: Ready) -> list[Column]:
-        columns = {
-            "rows": "count(*)",
-            "bad": f"count_if({FAULT} IS NOT NULL AND NOT {AHEAD})",
-            "ahead": f"count_if({AHEAD})",
-            "late": f"count_if({LATE})",
-            "last": f"max(if({FAULT} IS NULL, {TIME}, NULL))",
-        }
-        for number in self._measured(rows):
-            value = f"if({FAULT} IS NULL AND {measure(number)} != 0, abs({measure(number)}), NULL)"
-            columns[f"largest{number}"] = f"max({value})"
-            columns[f"smallest{number}"] = f"min({value})"
-        return [F.expr(f"{text} AS {name}") for name, text in columns.items()]
-
-    def _measured(self, rows: Ready) -> list[int]:
-        """Measures of doubles that are summed."""
-        return [
-            number
-            for number, typed in enumerate(rows.measures)
-            if typed is not None and not typed.whole and self._plan.degrees[number]
-        ]
-
-    def _inside(self, rows: Ready, layout: Layout) -> dict[str, Column]:
-        """Doubles beyond their parts as 0: they are seen, and the job is run again for them."""
-        guarded = {}
-        for number in self._measured(rows):
-            name, unit = measure(number), 2.0 ** -layout.parts[number].exponent
-            inside = f"abs({name} * double('{unit!r}')) < 1.0D"
-            guarded[name] = F.expr(f"if({inside} OR {name} IS NULL, {name}, 0.0D)")
-        return guarded
-
-    def _seen(self, found: dict[str, Any]) -> Seen:
-        ranges = []
-        for number in range(len(self._plan.measures)):
-            largest = found.get(f"largest{number}")
-            ranges.append(largest and (largest, found[f"smallest{number}"]))
-        raw = [n for k, n in enumerate(self._wordy) if found.get(f"words{k}", 0) <= _FEW_VALUES]
-        counts = Counts(found["rows"], found["late"], found["bad"], found["ahead"])
-        return Seen(counts, found["last"], tuple(ranges), tuple(raw))
-
+from ids.spark.stream_question import RETAINED, KeptRows
+from ids.spark.stream_store import Piece, Store, alike
 
 _INTEGER_BITS = 63
 _TASK_ROWS, _MOST_TASK_ROWS = 100_000, 400_000  # of sums, in one task
-# Windows are written down when they are made of so many panes, or of others so far back.
+# Windows are stored when they span this many panes, or are this far from the last stored ones.
 _MANY, _FAR = 8, 4
 _FEW_EMITS = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What is remembered besides sums.
-
-    parts          of each measure, under which new panes are written
-    ranges         of the values of each measure so far; None: nothing but 0
-    raw            columns to group by as they are; None until rows were seen
-    last           the last event time, µs
-    watermark      µs: it never goes back, whatever the lateness is after a restart
-    emitted_until  instants up to this one (in slides) have had their emits
-    windows_at     the instant (in slides) whose windows are written down; None: none are
-    begins         of sums that older scripts did not keep
-    """
-
-    parts: tuple[Parts, ...]
-    ranges: tuple[ValueRange | None, ...]
-    raw: tuple[str, ...] | None = None
-    last: int | None = None
-    watermark: int | None = None
-    emitted_until: int | None = None
-    windows_at: int | None = None
-    begins: Begins = field(default_factory=Begins)
-
-    def facts(self) -> dict[str, Any]:
-        """As a manifest has them; floats to the last bit."""
-        kept = {name: getattr(self, own) for name, own in _STORED.items()}
-        ranges = [known and [value.hex() for value in known] for known in self.ranges]
-        return kept | {"reaches": ranges}
-
-    @classmethod
-    def of(cls, facts: dict[str, Any]) -> _Known:
-        """From what ``facts`` gave."""
-        kept = {own: facts[name] for name, own in _STORED.items()}
-        kept["parts"] = tuple(Parts(*each) for each in kept["parts"])
-        ranges = [known and tuple(map(float.fromhex, known)) for known in kept["ranges"]]
-        kept["raw"] = None if kept["raw"] is None else tuple(kept["raw"])
-        return cls(**kept | {"ranges": tuple(ranges), "begins": Begins.of(kept["begins"])})
-
-
-class _Due(NamedTuple):
-    """Sums for windows that are to have their emits.
-
-    held     a table of this process, or rows that are divided among tasks by their keys
-    work     what is to be done with them
-    windows  those that are written down
-    few      whether the emits may come to this process
-    """
-
-    held: DataFrame | pa.Table
-    work: PaneWindows
-    windows: list[Piece]
-    few: bool
-
 
 # names in a manifest of format 2
 _STORED = {
@@ -246,43 +94,195 @@ _STORED = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The state of the step besides sums.
+
+    parts          parts of each measure, for new panes
+    ranges         range of the values of each measure so far; None: only 0
+    raw            columns to group by directly; None until rows were seen
+    last           last event time, µs
+    watermark      µs; it never decreases, even if the lateness changes at a restart
+    emitted_until  instants up to this one (in slides) have been emitted
+    windows_at     instant (in slides) of the stored windows; None: none are stored
+    begins         beginnings of sums that older scripts did not keep
+    """
+
+    parts: tuple[Parts, ...]
+    ranges: tuple[ValueRange | None, ...]
+    raw: tuple[str, ...] | None = None
+    last: int | None = None
+    watermark: int | None = None
+    emitted_until: int | None = None
+    windows_at: int | None = None
+    begins: Begins = field(default_factory=Begins)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a manifest stores, with floats exact to the last bit."""
+        kept = {name: getattr(self, own) for name, own in _STORED.items()}
+        ranges = [known and [value.hex() for value in known] for known in self.ranges]
+        return kept | {"reaches": ranges}
+
+    @classmethod
+    def of(cls, facts: dict[str, Any]) -> _Known:
+        """Restore what ``facts`` returned."""
+        kept = {own: facts[name] for name, own in _STORED.items()}
+        kept["parts"] = tuple(Parts(*each) for each in kept["parts"])
+        ranges = [known and tuple(map(float.fromhex, known)) for known in kept["ranges"]]
+        kept["raw"] = None if kept["raw"] is None else tuple(kept["raw"])
+        return cls(**kept | {"ranges": tuple(ranges), "begins": Begins.of(kept["begins"])})
+
+
+class _Due(NamedTuple):
+    """Sums of windows that are due.
+
+    held     a table in this process, or rows that are partitioned by key
+    work     how to compute the emits
+    windows  the stored windows after this batch
+    few      whether the emits are few enough to be collected in the driver
+    """
+
+    held: DataFrame | pa.Table
+    work: PaneWindows
+    windows: list[Piece]
+    few: bool
+
+
+class Keeper:
+    """Stores the rows of one query's window, under a ``name``."""
+
+    def __init__(self, plan: SelectPlan, frame: Frame, script: str, name: str = RETAINED) -> None:
+        self.name = name
+        self._texts = [typed.text for typed in frame.columns.values()]
+        columns = {
+            name: replace(typed, text=f"c{number}")
+            for number, (name, typed) in enumerate(frame.columns.items())
+        }
+        unsupported = dict(frame.unsupported)
+        self._nothing = KeptRows(columns, unsupported, *slide_and_width(plan), script)
+
+    def keep(
+        self, batch: Batch, rows: Ready, fresh: int, before: _Known, emitted_until: int | None
+    ) -> tuple[dict[str, Any], list[Piece]]:
+        """Store the ``fresh`` valid rows of a batch that are not late.
+
+        Returns the facts and the pieces after the batch. ``before`` is the state before it, and
+        instants up to ``emitted_until`` have been emitted after it.
+        """
+        kept = self._known(batch, before.last)
+        # rows that expired before the batch: samples of its emits still use the others
+        pieces = [
+            piece
+            for piece in kept.pieces_of(batch.before, self.name)
+            if kept.expired is None or piece.last > kept.expired
+        ]
+        if fresh:
+            pieces.append(self._written(batch, rows, fresh, before.watermark))
+        pieces = self._merged(kept, pieces, batch)
+        return replace(kept, emitted_until=emitted_until).facts(), pieces
+
+    def _known(self, batch: Batch, last: int | None) -> KeptRows:
+        """Return what is stored so far; nothing, if rows were not stored with these columns."""
+        facts, nothing = batch.facts or {}, self._nothing
+        known = KeptRows.of(facts[self.name]) if self.name in facts else None
+        if known is not None and known.columns == nothing.columns:
+            return replace(known, unsupported=nothing.unsupported, script=nothing.script)
+        if last is None:
+            return nothing
+        return replace(nothing, since=-(-last // nothing.slide), begun=batch.number)
+
+    def _written(self, batch: Batch, rows: Ready, fresh: int, watermark: int | None) -> Piece:
+        """Write the batch's rows that are valid and not late."""
+        sound = f"{FAULT} IS NULL"
+        if watermark is not None:
+            sound += f" AND {TIME} >= {watermark}L"
+        named = [f"{text} AS c{number}" for number, text in enumerate(self._texts)]
+        pane = f"{pane_of(self._nothing.slide)} AS {PANE}"
+        data = rows.data.filter(sound).selectExpr(pane, *named)
+        piece = batch.store.write(data, batch.number, self.name, panes=PANE)
+        if piece.rows != fresh:
+            raise batch.store.lacking(piece.name, piece.rows, fresh)
+        return piece
+
+    def _merged(self, kept: KeptRows, pieces: Sequence[Piece], batch: Batch) -> list[Piece]:
+        """Return the pieces, with small ones merged once there are enough."""
+        chosen = alike(pieces)
+        if not chosen:
+            return list(pieces)
+        rows = kept.read(batch.store, chosen)
+        if kept.expired is not None:
+            rows = rows.filter(F.col(PANE) > kept.expired)
+        name = f"{self.name}-merged"
+        merged = batch.store.write(rows.coalesce(1), batch.number, name, panes=PANE)
+        others = [piece for piece in pieces if piece not in chosen]
+        return [merged, *others] if merged.rows else others
+
+
+class Sampler(Keeper):
+    """Stores the columns that a query reads, and estimates its APPROXIMATE items from them."""
+
+    def __init__(self, plan: SelectPlan, frame: Frame, script: str) -> None:
+        self._plan, (_, self._width) = nameless(plan), slide_and_width(plan)
+        read = {name: frame.columns[name] for name in sorted(plan.columns)}
+        super().__init__(plan, Frame(frame.data, read, {}), script, "sampled")
+
+    @property
+    def back(self) -> int:
+        """Number of instants before an emit that are needed with it: 1 for SHAPLEY_DELTA."""
+        return int(any(item.kind is ItemKind.DELTA for item in self._plan.sampled))
+
+    def begin(self, facts: Mapping[str, Any]) -> int | None:
+        """Return the first instant (in slides) with complete rows; None if all have them."""
+        since = KeptRows.of(dict(facts)).since
+        return None if since is None else since + self._width
+
+    def estimated(
+        self,
+        store: Store,
+        facts: Mapping[str, Any],
+        pieces: Sequence[Piece],
+        answers: DataFrame,
+        since: int,
+        until: int,
+    ) -> DataFrame:
+        """Return the emits after instant ``since`` up to ``until``, with sampled items estimated.
+
+        ``facts`` and ``pieces`` are what ``keep`` returned; ``answers`` are the exact answers and
+        the moments at these instants, and at ``back`` instants before.
+        """
+        kept = KeptRows.of(dict(facts))
+        first = since + 1 - self.back - self._width + 1
+        some = [piece for piece in pieces if piece.last >= first and piece.first <= until]
+        data = kept.read(store, some).filter(F.col(PANE).between(first, until))
+        rows = ready(self._plan, Frame(data, kept.columns, kept.unsupported))
+        emits = estimated_windows(self._plan, rows, answers).filter(F.col(INSTANT) > since)
+        keys = [F.col(name).asc_nulls_first() for name in rows.keys]
+        return emits.orderBy(INSTANT, *keys)
+
+
 class TimeStep:
     """The step of a query with a time window (see ``Step``)."""
 
-    def __init__(
-        self,
-        plan: SelectPlan,
-        frame: Frame,
-        keeper: Keeper | None = None,
-        sampler: Sampler | None = None,
-    ) -> None:
-        assert isinstance(plan.window, TimeWindow)
-        assert plan.window.slide is not None
-        self._schema = emit_schema(plan, frame)
+    def __init__(self, plan: SelectPlan, frame: Frame, script: str, retain: bool) -> None:
+        self.schema = emit_schema(plan, frame)
         self._plan, self._inner, self._columns = plan, nameless(plan), frame.columns
         self._exact = with_moments(self._inner)
-        self._slide, self._width = plan.window.slide, plan.window.duration // plan.window.slide
-        # whether an emit looks back at the window one slide before
+        self._slide, self._width = slide_and_width(plan)
+        # whether an emit also needs the window one slide before
         self._back = int(any(item.kind is ItemKind.DELTA for item in plan.items))
         self._collector = Collector(plan, frame)
-        self._keeper, self._sampler = keeper, sampler
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Keys, ``emit_at``, ``n``, then the items."""
-        return self._schema
+        self._keeper = Keeper(plan, frame, script) if retain else None
+        self._sampler = Sampler(plan, frame, script) if plan.sampled else None
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
-        """Write the micro-batch's panes, and emit at every instant the watermark has passed."""
+        """Write the micro-batch's panes, and emit the instants that the watermark has passed."""
         data = with_waiting(batch, self._columns)
         every = ready(self._inner, Frame(data, self._columns, {}))
         before = self._known(batch, every)
         ahead = Ahead(self._inner.order_by[0], batch.max_ahead, before.last, before.watermark)
         rows, counts, (known, fresh), waiting = ahead.admit(
-            batch, every, lambda rows: self._taken(rows, before, batch)
+            batch, every, on_faults, lambda rows: self._taken(rows, before, batch)
         )
-        if counts.bad or counts.ahead:
-            on_faults(rows, counts.bad)
         reached = None if known.last is None else known.last - batch.lateness
         known = replace(known, watermark=newest(known.watermark, reached))
         sums = self._sums(batch, rows, known)
@@ -291,12 +291,13 @@ class TimeStep:
         since, until = self._due(known, panes)
         due = until > since
         emitted = until if due else known.emitted_until
-        turn = Turn(batch, rows, counts.taken, before.last, before.watermark, emitted)
         facts: dict[str, Any] = {}
         pieces, emits = {WAITING: waiting}, None
         for keeper in (self._keeper, self._sampler):
             if keeper is not None:
-                facts[keeper.name], pieces[keeper.name] = keeper.keep(turn)
+                facts[keeper.name], pieces[keeper.name] = keeper.keep(
+                    batch, rows, counts.taken, before, emitted
+                )
         if due:
             found = self._due_sums(sums, rows, known, panes, windows, since, until)
             emits = self._emits(sums, rows, known, found, facts, pieces)
@@ -320,11 +321,11 @@ class TimeStep:
         since: int,
         until: int,
     ) -> _Due:
-        """The sums for the windows after one instant up to another.
+        """Return the sums for the windows after instant ``since`` up to ``until``.
 
-        Windows are written down once they are made of panes that lie far back. If one instant is
-        due and no item looks back, the sums of each key are added up first: a row is a window
-        then. A few sums are a table of this process, which takes no Spark job.
+        Windows are stored once they depend on panes far back. If a single instant is due, and no
+        item needs the window before, the sums of each key are added up first: then each row is a
+        window. Few sums are read into this process, without a Spark job.
         """
         written = known.windows_at
         start = since + 1 - self._back - self._width if written is None else written
@@ -360,7 +361,7 @@ class TimeStep:
         facts: dict[str, Any],
         pieces: dict[str, list[Piece]],
     ) -> Emits:
-        """The emits of sums that are due, by Spark's workers unless they are a table."""
+        """Compute the emits of sums that are due, in Spark unless they are a table."""
         held, work, since, until = due.held, due.work, due.work.since, due.work.span.until
         begins = self._beginnings(known, facts, since)
         if isinstance(held, pa.Table):
@@ -391,7 +392,7 @@ class TimeStep:
     def _revised(
         self, known: _Known, revision: Revision, first: list[Parts], panes: list[Piece]
     ) -> _Known:
-        """What is known under the numbers of another script; ``first`` are parts for new sums."""
+        """Renumber the state for another script; ``first`` are the parts of new sums."""
         parts: list[Parts] = list(first)
         ranges: list[ValueRange | None] = [None] * len(first)
         for number, degree in enumerate(self._inner.degrees):
@@ -404,7 +405,7 @@ class TimeStep:
         return replace(known, parts=tuple(parts), ranges=tuple(ranges), raw=None, begins=begins)
 
     def _carried(self, batch: Batch, sums: PaneStore) -> tuple[list[Piece], list[Piece]]:
-        """The panes and the windows of the batches before."""
+        """Return the panes and the windows of the previous batches."""
         panes, windows = batch.pieces(PANES), batch.pieces(WINDOWS)
         if batch.revision is None or not batch.revision.moves:
             return panes, windows
@@ -413,14 +414,14 @@ class TimeStep:
         return panes, windows
 
     def _beginnings(self, known: _Known, facts: dict[str, Any], since: int) -> dict[str, int]:
-        """The first instant of columns whose windows are not whole at once after ``since``."""
+        """Return the first instant of each column that is NULL at first after ``since``."""
         found = {}
         for item in self._inner.items:
             begins = [known.begins.begin(item.measure, item.predicate, item.game.degree)]
             if item.approximate is not None and self._sampler is not None:
                 begins.append(self._sampler.begin(facts[self._sampler.name]))
             begin = max((one for one in begins if one is not None), default=since)
-            # a change looks back at the window one slide before
+            # a delta also needs the window one slide before
             begin += item.kind is ItemKind.DELTA
             if begin > since + 1:
                 for one in output_fields(replace(self._inner, items=(item,))):
@@ -428,7 +429,7 @@ class TimeStep:
         return found
 
     def _named(self, answers: pa.Table, rows: Ready, begins: dict[str, int]) -> pa.Table:
-        """What ``named_output`` gives, of a table of this process."""
+        """Name the columns of a table in this process, as ``named_output`` does."""
         instant = answers.column(INSTANT)
         times = pc.multiply(instant, self._slide)
         columns = [*(answers.column(key) for key in rows.keys), times, answers.column(COUNT)]
@@ -439,12 +440,12 @@ class TimeStep:
                 column = pc.if_else(whole, column, pa.scalar(None, column.type))
             columns.append(column)
         return pa.table(
-            [c.cast(f.type) for c, f in zip(columns, self._schema, strict=True)],
-            schema=self._schema,
+            [c.cast(f.type) for c, f in zip(columns, self.schema, strict=True)],
+            schema=self.schema,
         )
 
     def _first_parts(self, number: int, typed: Typed | None) -> Parts:
-        """Integers have a range by their type; doubles show theirs when they come."""
+        """Return parts for no values: the range of integers is known, that of doubles is not."""
         degree = self._inner.degrees[number]
         if typed is None:
             return Parts(0, 0, 0)
@@ -453,7 +454,7 @@ class TimeStep:
     def _taken(
         self, rows: Ready, known: _Known, batch: Batch
     ) -> tuple[Counts, int | None, tuple[_Known, list[Piece]]]:
-        """What is known with parts that hold the batch's values, and its panes under them."""
+        """Write the batch's panes under parts that cover its values."""
         if known.raw is None:
             seen = self._collector.survey(rows)
             if not seen.counts.taken:
@@ -466,7 +467,7 @@ class TimeStep:
             if wider.parts == known.parts:
                 fresh = [piece] if piece.rows else []
                 return seen.counts, wider.last, (wider, fresh)
-            # values that lie beyond the parts have come: once more, with parts that hold them
+            # there are values outside the parts: repeat, with parts that cover them
             known = wider
 
     def _widened(self, known: _Known, seen: Seen) -> _Known:
@@ -485,10 +486,10 @@ class TimeStep:
         return PaneStore(batch.store, batch.number, self._inner, keys, known.parts)
 
     def _due(self, known: _Known, panes: list[Piece]) -> tuple[int, int]:
-        """Instants (in slides) after the first, up to the second, are to have their emits now."""
+        """Return instants (in slides): those after the first, up to the second, are due."""
         if known.watermark is None:
             return 0, 0
-        # rows at the watermark itself may still come
+        # rows at the watermark may still come
         until = (known.watermark - 1) // self._slide
         since = known.emitted_until
         if since is None:
@@ -497,7 +498,7 @@ class TimeStep:
 
 
 def _tasks(size: int, session: SparkSession) -> int:
-    """As many tasks as are worth it; beyond the number of cores, a multiple of it."""
+    """Return the number of tasks for some sums; beyond the number of cores, a multiple of it."""
     cores = session.sparkContext.defaultParallelism
     few = -(-size // _TASK_ROWS)
     return max(1, few) if few <= cores else cores * -(-size // (cores * _MOST_TASK_ROWS))

@@ -53,7 +53,7 @@ from ids.spark.spark_prepare import (
     survey,
 )
 
-REACH = (1e-9, 1e12)  # the default magnitudes of a stream's values
+VALUE_RANGE = (1e-9, 1e12)  # the default magnitudes of a stream's values
 
 _FEW_SUMS = 4  # predicates of measures whose sums are computed row by row
 _SAMPLED = 10_000
@@ -104,11 +104,11 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
 def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
     """Choose parts that represent every bit of every value."""
     found: list[Parts] = []
-    for degree, typed, reach in zip(plan.degrees, rows.measures, known.reaches, strict=True):
-        if typed is None or reach is None:
+    for degree, typed, value_range in zip(plan.degrees, rows.measures, known.ranges, strict=True):
+        if typed is None or value_range is None:
             found.append(Parts(0, 0, 0))
             continue
-        largest, smallest = reach
+        largest, smallest = value_range
         if typed.whole:
             found.append(Parts.for_integers(int(largest).bit_length() + 1, degree))
         else:
@@ -264,23 +264,24 @@ def _deltas(plan: SelectPlan, answers: DataFrame, keys: list[str]) -> DataFrame:
 
 
 def streamed_windows(
-    plan: SelectPlan, frame: Frame, lateness: int | None, reach: tuple[float, float]
+    plan: SelectPlan, frame: Frame, lateness: int | None, value_range: tuple[float, float]
 ) -> DataFrame:
     """Return the emits of a query over a streaming DataFrame, as a streaming DataFrame.
 
-    lateness  µs that a row may be late; None: the delay of the table's own watermark
-    reach     the smallest nonzero and the largest magnitude of any measure; a value outside, a bad
-              row, or a pane with too many rows ends the stream with an error
+    lateness     µs that a row may be late; None: the delay of the table's own watermark
+    value_range  the smallest nonzero and the largest magnitude of any measure; a value outside, a
+                 bad row, or a pane with too many rows ends the stream with an error
     """
     slide, width = slide_and_width(plan)
     refuse_final(plan)
     refuse_beyond_panes(plan)
     rows = ready(plan, frame)
-    layout = Layout.of(plan, _declared_parts(plan, rows, reach))
+    layout = Layout.of(plan, _declared_parts(plan, rows, value_range))
     span = lateness_of(plan, frame, lateness)
     ahead = _MILLISECOND if frame.watermarks else _YEARS
     first = -max(slide, ahead) if frame.watermarks else None
-    guarded = rows.data.withColumn(TIME, F.expr(_guard(plan, rows, reach, first)).cast("bigint"))
+    guard = _guard(plan, rows, value_range, first)
+    guarded = rows.data.withColumn(TIME, F.expr(guard).cast("bigint"))
     moved = _moved(guarded, ahead, span, own=bool(frame.watermarks))
     # select, because over Spark Connect withColumn forgets that a column is a window
     step, start = f"{slide} microseconds", f"{ahead % slide} microseconds"
@@ -311,9 +312,9 @@ def _moved(data: DataFrame, ahead: int, lateness: int, *, own: bool) -> DataFram
     return data.withColumn(_EVENT, event).withWatermark(_EVENT, f"{lateness} microseconds")
 
 
-def _declared_parts(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -> list[Parts]:
-    """Choose parts that represent every bit of integers, and of other values within ``reach``."""
-    smallest, largest = reach
+def _declared_parts(plan: SelectPlan, rows: Ready, value_range: tuple[float, float]) -> list[Parts]:
+    """Choose parts for every bit of integers, and of other values within ``value_range``."""
+    smallest, largest = value_range
     found = [
         Parts(0, 0, 0)
         if typed is None
@@ -325,13 +326,15 @@ def _declared_parts(plan: SelectPlan, rows: Ready, reach: tuple[float, float]) -
     if any(parts.wide for parts in found):
         raise ScriptError(
             f"magnitudes from {smallest:g} to {largest:g} are too far apart to be summed exactly",
-            hint="set a narrower reach",
+            hint="set a narrower value_range",
         )
     return found
 
 
-def _guard(plan: SelectPlan, rows: Ready, reach: tuple[float, float], first: int | None) -> str:
-    """Write the event time; a bad row, or a value outside ``reach``, raises an error.
+def _guard(
+    plan: SelectPlan, rows: Ready, value_range: tuple[float, float], first: int | None
+) -> str:
+    """Write the event time; a bad row, or a value outside ``value_range``, raises an error.
 
     So does an event time at or before ``first``, µs, because Spark would drop the row.
     """
@@ -341,7 +344,7 @@ def _guard(plan: SelectPlan, rows: Ready, reach: tuple[float, float], first: int
         text = f"an event time {plan.order_by[0]!r} of {plan.table} is before 1970, where "
         text += "Spark's watermark starts; set lateness instead of withWatermark"
         tests.append(f"WHEN {TIME} <= {first}L THEN raise_error({spell(text)})")
-    smallest, largest = reach
+    smallest, largest = value_range
     for number, typed in enumerate(rows.measures):
         expression = plan.measures[number]
         if typed is None or expression is None or typed.whole or plan.degrees[number] == 0:
@@ -349,6 +352,6 @@ def _guard(plan: SelectPlan, rows: Ready, reach: tuple[float, float], first: int
         size = f"abs({measure(number)})"
         outside = f"{size} >= {largest!r}D OR ({size} > 0D AND {size} < {smallest!r}D)"
         text = f"a value of {render(expression)!r} is not between {smallest:g} and {largest:g} in "
-        text += "magnitude; set a wider reach"
+        text += "magnitude; set a wider value_range"
         tests.append(f"WHEN {outside} THEN raise_error({spell(text)})")
     return f"CASE {' '.join(tests)} ELSE {TIME} END"

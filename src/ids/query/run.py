@@ -378,7 +378,7 @@ def run_script(
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
 ) -> Iterator[Result]:
-    """Run a script; yields the result of each SELECT, SHOW and EXPLAIN as soon as it is complete."""
+    """Run a script; yields the result of each SELECT, SHOW and EXPLAIN when it is complete."""
     seed, known = checked_seed(seed), Declared.of(schema, null, tables)
     sources = Tables(tables, lambda data, n: open_table(data, n, known.columns(n), known.nulls))
     found: dict[str, dict[int, str]] = {}

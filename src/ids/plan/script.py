@@ -169,18 +169,17 @@ OPTIONS = frozenset(
 )
 
 
-def merged_tables(
-    tables: Mapping[str, object] | None, named_tables: Mapping[str, object]
-) -> dict[str, object]:
-    """Merge the tables in the argument ``tables`` with the tables given as keyword arguments.
+def merged_tables(tables: object, named_tables: Mapping[str, object]) -> dict[str, object]:
+    """Merge the argument ``tables`` (a dict or None) with the tables given as keyword arguments.
 
-    Raises SourceError if ``tables`` is not a mapping, or if a table is given twice.
+    Raises SourceError if ``tables`` is not a dict, or if a table is given twice.
     """
-    if tables is not None and not isinstance(tables, Mapping):
+    given = {} if tables is None else tables
+    if not isinstance(given, Mapping):
         what = article(type(tables).__name__)
         raise SourceError(f"tables is {what}, not a dict by name; give tables={{'events': …}}")
     merged: dict[str, object] = {}
-    for name, data in (*(tables or {}).items(), *named_tables.items()):
+    for name, data in (*given.items(), *named_tables.items()):
         if name.lower() in map(str.lower, merged):
             raise SourceError(f"table {name!r} is given twice; give it once")
         merged[name] = data

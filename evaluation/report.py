@@ -41,7 +41,7 @@ _BLOCK = re.compile(r"^```[^\n]*\n.*?^```[ \t]*$|(?:^(?!```)[^\n]*\S[^\n]*(?:\n|
 _VALUE = re.compile(r"\{([a-z]+\d?):\s+((?:[^{}]|\{[^{}]*\})+)\}")
 _FENCE = re.compile(r"```(table|check)[ \t]*([^\n]*)\n(.*?)\n?```", re.S)
 _NUMBER = re.compile(r"[≈~<>≤≥±+−-]?\s*\d.*|[–—-]?")
-_MARKS = re.compile(r"(?<=<!-- benchmarks:begin -->\n).*(?=<!-- benchmarks:end -->)", re.S)
+_BEGIN, _END = "<!-- benchmarks:begin -->\n", "<!-- benchmarks:end -->"
 _UNIT = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:×|%|±|[KMG]?i?B|[nµm]?s|min|h)(?!\w))")
 
 
@@ -197,8 +197,9 @@ def publish(source: Path, chapters: Sequence[Chapter], root: Path = HERE.parent)
     records.keep_all(home / "records", ".json", {n: text_of(source / f"{n}.json") for n in mine})
     edition.keep(home)
     for page, headlines in ((readme, True), (root / "docs" / "benchmarks.md", False)):
+        before, mark, rest = text_of(page).partition(_BEGIN)
         table = benchmarks(edition.tables, headlines)
-        records.keep(page, _MARKS.sub(lambda _, table=table: table, text_of(page)))
+        records.keep(page, before + mark + table + rest[rest.find(_END) :] if mark else before)
     return records.keep(root / "docs" / "evaluation.md", markdown(edition, "evaluation/"))
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ids.query import to_table
-from ids.source import open_table
+from ids.source import open_table, to_table
 from ids.spark import read
 from ids.spark.expression_sql import UNFIT
 from ids.spark.frame import ORIGIN

@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 import ids
 from ids.errors import ScriptError
 from ids.plan import planned
-from ids.query import to_table
-from ids.source import open_table
+from ids.source import open_table, to_table
 from ids.spark.count_windows import count_windows
 from ids.spark.frame import Frame
 from ids.spark.spark_prepare import Ready

@@ -16,8 +16,7 @@ from pyspark.sql import SparkSession
 
 import ids
 from ids.errors import IdsError
-from ids.query import to_table
-from ids.source import EPOCHS, open_table
+from ids.source import EPOCHS, open_table, to_table
 from ids.source.declared_schema import Retyped
 from ids.spark.expression_sql import UNFIT
 from ids.spark.table_reader import retyped

@@ -17,7 +17,7 @@ from ids.errors import DataError
 from ids.language import parse_predicate
 from ids.model import Expression, Not, Table, microseconds_of, parse_timestamp
 from ids.predicates import bind, truth
-from ids.query import to_table
+from ids.source import to_table
 from ids.spark import translated
 from ids.spark.cell_columns import cells_of
 from ids.spark.expression_sql import compiled

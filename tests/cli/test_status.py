@@ -212,7 +212,7 @@ def test_a_checkpoint_of_the_first_format_is_refused(tmp_path: Path, call: Call)
     snapshot.mkdir(parents=True)
     (snapshot / "ids-snapshot").write_bytes(b"IDS-CHECKPOINT\n")
     (snapshot.parent / "stream").write_text('{"version": 1, "script": []}')
-    assert f"has format 1, IDS {ids.__version__} reads format 2; go on" in refused(
+    assert f"has format 1, but IDS {ids.__version__} reads format 2; use" in refused(
         tmp_path / "ck", call
     )
 

@@ -333,16 +333,17 @@ class Emits(NamedTuple):
         """Return all emits in order, as a DataFrame."""
         if isinstance(self.data, pa.Table):
             return session.createDataFrame(self.data)
-        if not self.order:
-            return self.data
-        # in one partition: to sort several, Spark would compute everything twice
-        return self.data.repartition(1).sortWithinPartitions(*self.order)
+        return self._sorted(self.data)
 
     def fetched(self) -> pa.Table:
         """Return all emits in order, as a table."""
         if isinstance(self.data, pa.Table):
             return self.data
-        return self.ordered(self.data.sparkSession).toArrow().cast(self.schema)
+        return self._sorted(self.data).toArrow().cast(self.schema)
+
+    def _sorted(self, data: DataFrame) -> DataFrame:
+        """Sort in one partition; to sort several, Spark would compute everything twice."""
+        return data.repartition(1).sortWithinPartitions(*self.order) if self.order else data
 
 
 def emit_schema(plan: SelectPlan, frame: Frame) -> pa.Schema:

@@ -125,7 +125,7 @@ def test_a_terminal_gets_lines_if_they_are_asked_for(
             ["--output", "out.csv", "--format", "table"],
             "table is only available on standard output; use csv",
         ),
-        (["--output", "out.csv", "--format", "jsonl"], "out.csv is CSV by its name"),
+        (["--output", "out.csv", "--format", "jsonl"], "out.csv has the extension of CSV"),
         (["--output", "/dev/stdout"], "format of /dev/stdout; give --format csv or jsonl"),
         (
             ["--output", "kafka://h/t", "--format", "csv"],
@@ -231,7 +231,7 @@ def test_every_select_of_a_script_runs_on_spark_as_in_process(
     lines = [call("run", script, *given, "--format", "jsonl", "--engine", e) for e in written]
     assert lines[0] == lines[1] and lines[0].out.count("\n") == 5
     shown = [call("run", script, *given, "--format", "table", "--engine", e) for e in written]
-    assert shown[0] == shown[1] and "emit the last answer" in shown[0].out
+    assert shown[0] == shown[1] and "emit only the last answer" in shown[0].out
 
 
 @pytest.mark.parametrize(("master", "watched"), [(None, True), (None, False), ("local[2]", True)])

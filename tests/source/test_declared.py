@@ -213,7 +213,7 @@ def test_the_command_line_declares_columns_and_nulls(
     assert invoke([*run, "--bad-rows", str(tmp_path / "bad")]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == ["2023-11-14 23:00:00.000000Z,2,2"]
     assert invoke([*run[:-1], "f=ts STRING"]) == 2
-    assert "no --table is called 'f'" in capsys.readouterr().err
+    assert "there is no --table named 'f'" in capsys.readouterr().err
 
 
 # ── what does not fit, and what is NULL ──────────────────────────────────────────────────────────

@@ -34,36 +34,36 @@ _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 _SIZES = ("bytes", "KB", "MB", "GB", "TB")
 
 
+CheckpointArgument = Annotated[
+    str,
+    typer.Argument(metavar="CHECKPOINT", help="The checkpoint of a stream started with --retain."),
+]
+AggregateArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="AGGREGATE", help="The aggregate to attribute: 'AVG(latency)', 'COUNT(*)'."
+    ),
+]
+PredicateArgument = Annotated[
+    str,
+    typer.Argument(metavar="PREDICATE", help="Any condition on columns and registered predicates."),
+]
+SampleOption = Annotated[
+    int | None,
+    option("--sample", "ROWS", "Estimate from a sample of this many rows, with an error bound."),
+]
+ConfidenceOption = Annotated[
+    float | None,
+    option("--confidence", "P", "The confidence of the error bound. Default: 0.95."),
+]
+
+
 def ask(
-    checkpoint: Annotated[
-        str,
-        typer.Argument(
-            metavar="CHECKPOINT", help="The checkpoint of a stream started with --retain."
-        ),
-    ],
-    aggregate: Annotated[
-        str,
-        typer.Argument(
-            metavar="AGGREGATE", help="The aggregate to attribute: 'AVG(latency)', 'COUNT(*)'."
-        ),
-    ],
-    predicate: Annotated[
-        str,
-        typer.Argument(
-            metavar="PREDICATE",
-            help="Any condition on columns and registered predicates.",
-        ),
-    ],
-    sample: Annotated[
-        int | None,
-        option(
-            "--sample", "ROWS", "Estimate from a sample of this many rows, with an error bound."
-        ),
-    ] = None,
-    confidence: Annotated[
-        float | None,
-        option("--confidence", "P", "The confidence of the error bound. Default: 0.95."),
-    ] = None,
+    checkpoint: CheckpointArgument,
+    aggregate: AggregateArgument,
+    predicate: PredicateArgument,
+    sample: SampleOption = None,
+    confidence: ConfidenceOption = None,
     seed: SeedOption = None,
     format_: Annotated[
         str | None,

@@ -16,7 +16,7 @@ from ids.engine.promotion import Promoter
 from ids.engine.questions import Questions, Wording, explain_answer
 from ids.engine.registrations import Registrations, bind_conditions
 from ids.engine.settings import Settings, Window
-from ids.errors import ScriptError, StateError, UnknownNameError, in_script
+from ids.errors import ArgumentError, ScriptError, StateError, UnknownNameError, in_script
 from ids.language import parse_predicate
 from ids.model import (
     Approximate,
@@ -95,8 +95,10 @@ class Engine:
 
     Raises
     ------
-    ScriptError
+    ArgumentError
         If an argument is invalid, or the arguments contradict each other.
+    ScriptError
+        If a measure or an intersection cannot be parsed.
 
     Examples
     --------
@@ -431,7 +433,7 @@ class Engine:
 
         Raises
         ------
-        ScriptError
+        ArgumentError
             If ``to`` is not an instant, or is a time while ``order_by`` has numbers.
         StateError
             If the window is not a TimeWindow.
@@ -447,14 +449,14 @@ class Engine:
         """
         instant = to_microseconds(to)
         if instant is None:
-            raise ScriptError(f"not an instant: {to!r}", hint=_INSTANTS)
+            raise ArgumentError(f"not an instant: {to!r}", hint=_INSTANTS)
         with self._writing, self._state:
             if not isinstance(self.window, TimeWindow):
                 raise StateError("only a TimeWindow can advance without rows; call ingest or apply")
             order_by = self._settings.order_by
             known = None if self._core is None else self._core.schema.kinds.get(str(order_by))
             if known is Kind.NUMBER and isinstance(to, datetime | np.datetime64):
-                raise ScriptError(
+                raise ArgumentError(
                     f"cannot advance to {to!r}: event time {order_by!r} has numbers",
                     hint="give a whole number",
                 )
@@ -827,5 +829,5 @@ def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
         return (given,)
     texts = tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(text, str) for text in texts):
-        raise ScriptError(f"{given!r} is not text", hint="give a string or a list of strings")
+        raise ArgumentError(f"{given!r} is not text", hint="give a string or a list of strings")
     return texts

@@ -26,6 +26,7 @@ from ids.model import (
     And,
     Approximate,
     Attribution,
+    BoundedCache,
     CountWindow,
     Expression,
     IsTrue,
@@ -80,8 +81,8 @@ class Questions:
         self._settings = settings
         self._names: dict[str, Expression] | None = None  # registered predicates by key
         self._parse = lru_cache(maxsize=_MOST)(parse_predicate)
-        self._plans: dict[Wording, Question] = {}
-        self._answers: dict[Wording, Attribution] = {}
+        self._plans = BoundedCache[Wording, Question](_MOST)
+        self._answers = BoundedCache[Wording, Attribution](_MOST)
         self._slide = 0  # of the cached answers
 
     def forget_answers(self) -> None:
@@ -103,8 +104,6 @@ class Questions:
             self.forget_answers()
         known = self._answers.get(asked)
         if known is None:
-            if len(self._plans) > _MOST or len(self._answers) > _MOST:
-                self.refined()
             known = self._answers[asked] = self._answer(core, asked)
         return known
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
-from ids.errors import ScriptError
+from ids.errors import ArgumentError
 from ids.language import parse_expression, parse_predicate
 from ids.model import (
     MAX_DEGREE,
@@ -44,10 +44,10 @@ class Settings:
     def __post_init__(self) -> None:
         self._check_types()
         if isinstance(self.window, TimeWindow) and self.order_by is None:
-            raise ScriptError("a TimeWindow requires order_by, the column with the event time")
+            raise ArgumentError("a TimeWindow requires order_by, the column with the event time")
         degree = as_whole(self.degree)
         if degree is None or not 0 <= degree <= MAX_DEGREE:
-            raise ScriptError(
+            raise ArgumentError(
                 f"degree {self.degree!r} is out of range", hint=f"choose 0 to {MAX_DEGREE}"
             )
         object.__setattr__(self, "degree", degree)
@@ -58,41 +58,41 @@ class Settings:
     def _check_types(self) -> None:
         """Raise if an argument has the wrong type."""
         if not isinstance(self.window, Window):
-            raise ScriptError(
+            raise ArgumentError(
                 f"window={self.window!r} is not a window", hint=_suggested_window(self.window)
             )
         if self.order_by is not None and not isinstance(self.order_by, str):
-            raise ScriptError(
+            raise ArgumentError(
                 f"order_by={self.order_by!r} is not a column name", hint="give the name of a column"
             )
         if self.sampling is not None and not isinstance(self.sampling, Sampling):
-            raise ScriptError(
+            raise ArgumentError(
                 f"sampling={self.sampling!r} is not a Sampling", hint="give ids.Sampling(size=1024)"
             )
         if self.promotion is not None and not isinstance(self.promotion, Promotion):
-            raise ScriptError(
+            raise ArgumentError(
                 f"promotion={self.promotion!r} is not a Promotion", hint="give ids.Promotion()"
             )
 
     def _check_requirements(self) -> None:
         """Raise if an option lacks the rows or the sample that it requires."""
         if self.index and not self.retain:
-            raise ScriptError("an index requires retained rows", hint="leave retain=False out")
+            raise ArgumentError("an index requires retained rows", hint="leave retain=False out")
         if self.promotion is not None and not self.retain:
-            raise ScriptError("promotion requires retained rows", hint="leave retain=False out")
+            raise ArgumentError("promotion requires retained rows", hint="leave retain=False out")
         if self.sampling is None:
             if self.promotion is not None and self.promotion.bootstrap == "sample":
-                raise ScriptError(
+                raise ArgumentError(
                     'bootstrap="sample" requires a sample', hint="give sampling=ids.Sampling()"
                 )
             return
         if isinstance(self.window, Changelog):
-            raise ScriptError(
+            raise ArgumentError(
                 "a Changelog cannot be sampled: its rows leave in any order",
                 hint="sample a CountWindow or a TimeWindow",
             )
         if self.sampling.replacement and self.lateness:
-            raise ScriptError(
+            raise ArgumentError(
                 "a sample with replacement does not support late rows", hint="leave lateness out"
             )
 

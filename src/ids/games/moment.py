@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ids.errors import ScriptError
+from ids.errors import ArgumentError
 from ids.games.game import GAMES, Game, Moments
 from ids.model import MAX_DEGREE
 
@@ -125,7 +125,7 @@ class MomentGame:
 
     def __post_init__(self) -> None:
         if not 1 <= self.degree <= MAX_DEGREE:
-            raise ScriptError(
+            raise ArgumentError(
                 f"game {self.name!r} has degree {self.degree}",
                 hint=f"use terms of degrees 1 to {MAX_DEGREE}",
             )
@@ -139,7 +139,7 @@ class MomentGame:
         """Return the closed form as a ``Game``."""
         powers = {sum(term.degrees) for term in self.terms}
         if len(powers) != 1:
-            raise ScriptError(
+            raise ArgumentError(
                 f"game {self.name!r} mixes terms of degree {sorted(powers)}",
                 hint="give every term the same total degree",
             )
@@ -194,7 +194,7 @@ def register_game(game: MomentGame) -> Game:
     """Make a game available to scripts and engines under its name, in upper case."""
     name = game.name.upper()
     if name in GAMES:
-        raise ScriptError(f"a game {name!r} already exists", hint="choose another name")
+        raise ArgumentError(f"a game {name!r} already exists", hint="choose another name")
     GAMES[name] = MomentGame(name, game.terms, game.central).game()
     return GAMES[name]
 

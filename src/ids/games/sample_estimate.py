@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ids import kernels  # Numba is imported on the first call of a kernel
-from ids.errors import ScriptError
+from ids.errors import ArgumentError
 from ids.games.game import Game, Moments
 from ids.model import BOUNDS, refuse_confidence
 
@@ -121,7 +121,7 @@ def estimate(
     """
     refuse_confidence(confidence)
     if bound not in BOUNDS:
-        raise ScriptError(f"unknown bound {bound!r}", hint=f"choose {' or '.join(BOUNDS)}")
+        raise ArgumentError(f"unknown bound {bound!r}", hint=f"choose {' or '.join(BOUNDS)}")
     delta = 1.0 - confidence
     form = _form(game, moments)
     out = np.zeros((5, len(form.players)))

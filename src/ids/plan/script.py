@@ -163,8 +163,8 @@ def _refuse_times_as_text(select: Select, name: str, schema: Schema) -> None:
 OPTIONS = frozenset(
     {
         *("available_now", "bad_rows", "checkpoint", "lateness", "max_ahead", "null"),
-        *("on_progress", "once", "output", "progress", "reach", "retain", "schema", "seed"),
-        *("spark", "tables", "trigger"),
+        *("on_progress", "output", "progress", "retain", "schema", "seed", "spark", "tables"),
+        *("trigger", "value_range"),
     }
 )
 

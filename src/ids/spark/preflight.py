@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ids.errors import Position, ScriptError
+from ids.errors import ArgumentError, Position, ScriptError
 from ids.model import (
     Duration,
     Misread,
@@ -313,7 +313,7 @@ def ahead_cap(max_ahead: Duration | None) -> int | None:
     """Return by how many µs a row may be ahead of the other rows; None if there is no limit."""
     cap = None if max_ahead is None else microseconds(max_ahead)
     if cap is not None and cap < 1:
-        raise ScriptError(
+        raise ArgumentError(
             f"max_ahead must be longer than 0, not {max_ahead!r}",
             hint="use a longer duration, as in '1 day'",
         )

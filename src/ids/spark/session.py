@@ -34,8 +34,6 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-
 from ids.errors import SetupError, SourceError
 from ids.spark.failures import translate
 
@@ -274,6 +272,7 @@ def _check_connection(master: str, addresses: str, port: int | None = None) -> N
 
 
 def _started(settings: dict[str, str], scratch: Path, *, quiet: bool) -> SparkSession:
+    from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -308,7 +307,7 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not str(record.msg).endswith(" while sending command.")
 
 
-def _unstarted(master: str, error: Py4JError) -> SetupError:
+def _unstarted(master: str, error: Exception) -> SetupError:
     """Explain why the JVM runs but has no session."""
     if "stopped SparkContext" in str(error):  # after all attempts to register with the master
         return SetupError(

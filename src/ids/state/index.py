@@ -40,6 +40,7 @@ from ids.kernels import (
 )
 from ids.model import (
     And,
+    BoundedCache,
     Column,
     ColumnData,
     Comparison,
@@ -678,7 +679,7 @@ class Index:
         self.columns = tuple(dict.fromkeys(columns))
         self._kinds = dict(kinds)
         self._postings = {name: Postings(name, kinds[name], sizes) for name in self.columns}
-        self._prepared: dict[Expression, _Prepared | None] = {}
+        self._prepared = BoundedCache[Expression, _Prepared | None](_MOST)
         self._first = 0
 
     @property
@@ -719,8 +720,6 @@ class Index:
         try:
             return self._prepared[condition]  # hashes the whole condition once, not twice
         except KeyError:
-            if len(self._prepared) >= _MOST:
-                self._prepared.clear()
             found = self._prepared[condition] = self._prepare(condition, Demand.TRUE)
             return found
 

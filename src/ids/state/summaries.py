@@ -32,7 +32,7 @@ from ids.kernels import (
     merge_summaries,
     touched_rows,
 )
-from ids.model import ColumnData, Expression, Kind, Scale, Table
+from ids.model import BoundedCache, ColumnData, Expression, Kind, Scale, Table
 from ids.predicates import Refinement, holds
 
 Words = npt.NDArray[np.int64]
@@ -288,7 +288,7 @@ class Refined:
         self.names = tuple(predicates)
         self.refinement = Refinement(list(predicates.values()))
         self.live: Words = np.zeros(0, np.int64)
-        self._members: dict[Expression, Words] = {}
+        self._members = BoundedCache[Expression, Words](_MOST_CONDITIONS)
 
     @property
     def width(self) -> int:
@@ -396,8 +396,6 @@ class Refined:
         """
         known = self._members.get(condition)
         if known is None:
-            if len(self._members) >= _MOST_CONDITIONS:
-                self._members.clear()
             held = holds(condition, self._atoms_as_rows(self.live))
             known = self._members[condition] = self.live[held]
         return known

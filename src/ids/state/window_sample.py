@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ids.errors import ScriptError, StateError, UnknownNameError
+from ids.errors import ArgumentError, StateError, UnknownNameError
 from ids.kernels import (
     begin_chains,
     head_arrivals,
@@ -723,7 +723,7 @@ class WindowSample:
         kept = self.sampling.size
         asked = kept if size is None else size
         if not 1 <= asked <= kept:
-            raise ScriptError(
+            raise ArgumentError(
                 f"cannot draw a sample of {asked:,} rows: {kept:,} are kept",
                 hint=f"ask for 1 to {kept:,}, or keep more with Sampling(size=…)",
             )

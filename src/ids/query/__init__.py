@@ -1,6 +1,15 @@
 """Queries in process: prepare the rows of a table, slide the window, evaluate every emit."""
 
 from ids.query.approximate import Population, estimate_items, moment_items, with_moments
+from ids.query.bad_rows import (
+    FAR_TIME,
+    INFINITE,
+    NAN,
+    NULL_TIME,
+    bad_row_error,
+    file_stem,
+    notes,
+)
 from ids.query.emits import CountEmits, EmitPlan, Emits
 from ids.query.evaluate import (
     Segment,
@@ -12,14 +21,7 @@ from ids.query.evaluate import (
 )
 from ids.query.replay import Answers
 from ids.query.run import (
-    FAR_TIME,
-    INFINITE,
-    NAN,
-    NULL_TIME,
     Result,
-    bad_row_error,
-    file_stem,
-    notes,
     run_script,
     shown,
     sql,

@@ -30,7 +30,7 @@ from ids.source.files import (
     has_files,
     missing,
 )
-from ids.source.inferred import Sampled, misread_of, sample, sampled_source
+from ids.source.inferred_schema import Sampled, misread_of, sample, sampled_source
 from ids.source.memory import (
     ARROW_TYPES,
     REPEATED,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ids.model import ColumnData, Kind
-from ids.query.emits import arrange, key_codes
+from ids.query.row_order import arrange, key_codes
 from tests.predicates.strategies import column
 
 # Beyond 2**53 a double no longer tells neighbours apart; NumPy's own text forgets trailing NULs.

@@ -13,9 +13,11 @@ import json
 import os
 import re
 import sys
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from time import sleep
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +28,8 @@ from capacity.load import Load
 from ids.spark.session import local_session  # older versions have it there, too
 
 _MEASURED = 8  # batches
+# the option that takes what is there and ends, which older versions call otherwise
+_ENDS = "available_now" if "available_now" in signature(ids.spark.start).parameters else "once"
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -44,10 +48,11 @@ def _ids(spark: SparkSession, load: Load, place: Path) -> dict[str, float]:
     used: list[tuple[float, float, int]] = []
     seconds: list[float] = []
     workers = 0.0
+    last: Any = None
 
     def watch(progress: Any) -> None:
-        nonlocal workers
-        workers = max(workers, _most_memory())
+        nonlocal workers, last
+        workers, last = max(workers, _most_memory()), progress
         seconds.append(progress.seconds)
         used.append((_cpu(), _memory(), _shuffled(spark)))
 
@@ -55,13 +60,14 @@ def _ids(spark: SparkSession, load: Load, place: Path) -> dict[str, float]:
         load.script,
         checkpoint=place / "checkpoint",
         output=f"{place}/out/",
-        available_now=True,
         on_progress=watch,
         events=_rows(spark, place),
+        **{_ENDS: True},
     )
-    # what older versions have, too: the names of the handle's own methods differ
-    running.query.awaitTermination()
-    done = ids.spark.status(place / "checkpoint")
+    # not by a method of the handle: its name differs between versions
+    while running.query.isActive:
+        sleep(0.1)
+    running.stop()
     spent = [late[0] - early[0] for early, late in pairwise(used)]
     state = _size(place / "checkpoint/data")
     return {
@@ -71,8 +77,8 @@ def _ids(spark: SparkSession, load: Load, place: Path) -> dict[str, float]:
         "driver_bytes": used[-1][1],
         "worker_bytes": workers,
         "shuffled_bytes": (used[-1][2] - used[-1 - _MEASURED][2]) / _MEASURED,
-        "emits": done.totals.emits / load.batches,
-        "state_rows": done.state_rows,
+        "emits": last.totals.emits / load.batches,
+        "state_rows": last.state_rows,
         "state_bytes": state,
     }
 

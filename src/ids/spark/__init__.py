@@ -1,8 +1,8 @@
 """The data pipeline on Apache Spark: the same scripts and the same answers, batch and streaming.
 
-``spark_run``, ``spark_prepare``, ``spark_evaluate``, ``spark_approximate`` and ``spark_bad_rows``
-do over DataFrames what ``run``, ``prepare``, ``evaluate``, ``approximate`` and ``bad_rows`` of
-``ids.query`` do in process; ``spark_write`` corresponds to ``ids.sink``, and ``table_reader`` to
+``spark_run`` and ``spark_prepare``, ``spark_evaluate``, ``spark_approximate``, ``spark_bad_rows``
+and ``rank`` do over DataFrames what ``run``, ``evaluate``, ``approximate``, ``bad_rows`` and
+``row_order`` of ``ids.query`` do in process; ``spark_write`` corresponds to ``ids.sink``, and ``table_reader`` to
 ``ids.source``. ``time_windows`` and ``count_windows`` compute the windows of a batch,
 ``stream_time`` and ``stream_count`` those of a stream.
 """

@@ -249,7 +249,7 @@ def test_retaining_begun_later_answers_once_the_window_is_whole(
             answers.append(str(error))
     never, partly, whole, gone = answers
     assert "start it with retain=True" in str(never) and "start it with retain=True" in str(gone)
-    assert "contains rows that came before the stream was started with retain" in str(partly)
+    assert "contains rows that came before its columns were retained" in str(partly)
     assert isinstance(whole, ids.Attribution)
     # three batches later nothing is left of what was kept
     arrive(table.slice(297), tmp_path / "in", [1, 2], 4)

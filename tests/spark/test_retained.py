@@ -282,7 +282,7 @@ def test_other_columns_begin_anew(spark: SparkSession, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "in")
     arrive(table.slice(60), tmp_path / "in", [], 1)
     running = run(spark, script(), tmp_path / "in", retain=True)
-    with pytest.raises(StateError, match="before they were kept"):
+    with pytest.raises(StateError, match="came before its columns were retained"):
         running.attribute("SUM(size)", "eu")
     assert "size" in kept(tmp_path / "ck")[0].columns
 

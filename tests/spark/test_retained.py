@@ -249,7 +249,7 @@ def test_retaining_begun_later_answers_once_the_window_is_whole(
             answers.append(str(error))
     never, partly, whole, gone = answers
     assert "start it with retain=True" in str(never) and "start it with retain=True" in str(gone)
-    assert "contains rows that came before the stream was started with retain" in str(partly)
+    assert "contains rows that came before its columns were retained" in str(partly)
     assert isinstance(whole, ids.Attribution)
     # three batches later nothing is left of what was kept
     arrive(table.slice(297), tmp_path / "in", [1, 2], 4)
@@ -282,7 +282,7 @@ def test_other_columns_begin_anew(spark: SparkSession, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "in")
     arrive(table.slice(60), tmp_path / "in", [], 1)
     running = run(spark, script(), tmp_path / "in", retain=True)
-    with pytest.raises(StateError, match="before they were kept"):
+    with pytest.raises(StateError, match="came before its columns were retained"):
         running.attribute("SUM(size)", "eu")
     assert "size" in kept(tmp_path / "ck")[0].columns
 

@@ -168,7 +168,7 @@ def test_harmed_rows_are_refused(spark: SparkSession, tmp_path: Path) -> None:
             ask(tmp_path / "ck", "COUNT(*)", "tier = 'premium'", spark=spark)
         told = str(refused.value)
         assert str(file.parent) in told and "\n" not in told, told
-        assert "restore the checkpoint as a whole" in told, told
+        assert "restore the whole checkpoint" in told, told
 
 
 def test_what_cannot_be_asked_is_said(spark: SparkSession, tmp_path: Path) -> None:

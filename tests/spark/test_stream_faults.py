@@ -130,7 +130,7 @@ def test_harmed_pieces_and_manifests_are_refused(
             run(spark, PAPER, tmp_path / "in", output=None)
         told = str(refused.value)
         assert str(path if kind == "manifest" else path.parent) in told, (kind, harm, told)
-        assert "restore the checkpoint as a whole" in told and "\n" not in told, (kind, harm, told)
+        assert "restore the whole checkpoint" in told and "\n" not in told, (kind, harm, told)
         shutil.rmtree(tmp_path / "ck")
 
 

@@ -168,8 +168,8 @@ def _current(checkpoint: str | Path, store: Store) -> tuple[int, Current]:
         raise StateError("the stream has emitted nothing yet; ask again later")
     if kept.since is not None and kept.expired < kept.since:
         raise StateError(
-            "the window contains rows that came before the stream was started with retain; ask "
-            "again when these have expired"
+            "the window contains rows that came before its columns were retained; ask again when "
+            "these rows have expired"
         )
     return manifest.batch, Current(store, kept, kept.inside(manifest.of(RETAINED)))
 

@@ -77,7 +77,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "declared type": (
         ["run", "query.sql", "--table", "t=t.csv", "--schema", "t=x DUBLE"],
         1,
-        "unknown type DUBLE of 'x' in the schema; did you mean 'DOUBLE'?",
+        "unknown type DUBLE for column 'x' in the schema; did you mean 'DOUBLE'?",
     ),
     "undeclared topic": (
         ["run", "query.sql", "--table", "t=kafka://h:9092/t"],
@@ -139,7 +139,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "bad rows": (
         ["run", "query.sql", "--table", "t=t.csv", "--bad-rows", "t.csv/bad"],
         1,
-        "t.csv is a file; name a directory",
+        "t.csv is a file; give an existing or a new directory",
     ),
     "master": (
         ["run", "query.sql", "--table", "t=t.csv", "--master", "lcal[2]"],
@@ -223,7 +223,7 @@ MISTAKES: dict[str, tuple[list[str], int, str]] = {
     "former name of --sample": (
         ["ask", "none", "SUM(x)", "x > 1", "--approximate", "9"],
         1,
-        "none is no checkpoint",
+        "none is not a checkpoint",
     ),
 }
 

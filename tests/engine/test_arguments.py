@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ids
-from ids.errors import ArgumentError, ScriptError
+from ids.errors import ArgumentError
 
 NOT_WHOLE = [2.5, 5.0, True, np.True_, "5", float("nan"), None, np.float64(5), [5]]
 WHOLE = [np.int64(5), np.uint8(5), np.int32(5)]
@@ -76,7 +76,7 @@ def test_what_is_not_a_window_is_refused_with_the_window_meant() -> None:
         (0, "ids.CountWindow(1000)"),
         (2.5, "ids.CountWindow(1000)"),
     ]:
-        with pytest.raises(ScriptError) as caught:
+        with pytest.raises(ArgumentError) as caught:
             ids.Engine(window=given)  # type: ignore[arg-type]
         assert str(caught.value).startswith(f"window={given!r} is not a window; give ")
         assert meant in str(caught.value)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ids
-from ids.errors import ArgumentError, ScriptError, StateError
+from ids.errors import ArgumentError, StateError
 from tests.engine.test_adhoc import batch
 
 ASKED = "k BETWEEN 2 AND 5 AND flag"
@@ -158,7 +158,7 @@ def test_questions_of_the_wrong_kind_are_one_line() -> None:
     for asked in ({"sample": 1.5}, {"sample": "a"}, {"sample": 5, "confidence": "x"}):
         with pytest.raises(ArgumentError):
             engine.attribute("AVG", ASKED, **asked)
-    with pytest.raises(ScriptError, match="is not text"):
+    with pytest.raises(ArgumentError, match="is not text"):
         ids.Engine(ids.CountWindow(5), "ms", index=5)  # type: ignore[arg-type]
 
 

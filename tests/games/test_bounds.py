@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evaluation.baselines.estimators import paper_bound
-from ids.errors import ArgumentError, ScriptError
+from ids.errors import ArgumentError
 from ids.games import GAMES, Drawn, Estimates, Moments, Parts, Whole, coefficients, estimate
 from ids.kernels.error_bound import hull, logarithm
 from tests.games import textbook_estimate as textbook
@@ -192,7 +192,7 @@ def test_a_confidence_is_between_0_and_1(confidence: float) -> None:
 
 
 def test_a_bound_is_a_known_one() -> None:
-    with pytest.raises(ScriptError, match="unknown bound 'chernoff'; choose bernstein or"):
+    with pytest.raises(ArgumentError, match="unknown bound 'chernoff'; choose bernstein or"):
         one(10, 100, confidence=0.9, bound="chernoff")
 
 

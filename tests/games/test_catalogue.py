@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 import ids
-from ids.errors import ScriptError, UnknownNameError
+from ids.errors import ArgumentError, UnknownNameError
 from ids.games import GAMES, MomentGame, Term, find, register_game
 from tests.oracles import shapley
 
@@ -91,28 +91,28 @@ def test_a_central_game_written_out_is_the_built_in_one() -> None:
 
 
 def test_a_name_is_given_once_whatever_its_case() -> None:
-    with pytest.raises(ScriptError, match="'AVG' already exists; choose another name"):
+    with pytest.raises(ArgumentError, match="'AVG' already exists; choose another name"):
         register_game(MomentGame("avg", (Term(1, 1, (1,)),), central=False))
     register_game(USERS["SQUARED"][0])
     assert find("SQUARED").name == "SQUARED"
-    with pytest.raises(ScriptError, match="already exists"):
+    with pytest.raises(ArgumentError, match="already exists"):
         register_game(USERS["SQUARED"][0])
 
 
 def test_terms_of_different_degree_are_refused() -> None:
-    with pytest.raises(ScriptError, match="same total degree"):
+    with pytest.raises(ArgumentError, match="same total degree"):
         register_game(MomentGame("ODD", (Term(1, 1, (2,)), Term(1, 1, (1,)))))
     assert "ODD" not in GAMES
 
 
 @pytest.mark.parametrize("degrees", [(7,), (0,), (3, 4), ()])
 def test_powers_that_are_not_kept_are_refused(degrees: tuple[int, ...]) -> None:
-    with pytest.raises(ScriptError, match="degrees 1 to 6"):
+    with pytest.raises(ArgumentError, match="degrees 1 to 6"):
         MomentGame("STEEP", (Term(1, 1, degrees),))
 
 
 def test_a_game_without_a_term_is_refused() -> None:
-    with pytest.raises(ScriptError, match="degrees 1 to 6"):
+    with pytest.raises(ArgumentError, match="degrees 1 to 6"):
         MomentGame("EMPTY", ())
 
 

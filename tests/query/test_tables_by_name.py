@@ -39,6 +39,8 @@ def test_every_function_takes_tables_both_ways_and_refuses_a_table_given_twice(n
     needed = {"checkpoint": "ck"} if name == "ids.spark.start" else {}
     with pytest.raises(SourceError, match=r"^table 'Events' is given twice; give it once$"):
         FUNCTIONS[name](SELECT, tables={"events": ROWS}, Events=ROWS, **needed)
+    with pytest.raises(SourceError, match=r"^once=True is neither an option nor a table$"):
+        FUNCTIONS[name](SELECT, events=ROWS, once=True, **needed)
     with pytest.raises(SourceError, match=r"^tables is a list, not a dict by name; give tables="):
         FUNCTIONS[name](SELECT, tables=[ROWS], **needed)
 

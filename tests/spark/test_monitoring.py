@@ -105,8 +105,8 @@ def test_a_stream_is_triggered_stopped_resumed_and_ends_when_all_is_taken(
     assert running.await_termination()
     at_rest = json.dumps(ids.spark.status(tmp_path / "ck").facts()["totals"])
     arrive(table.slice(80, 40), folder, [], 2)
-    for name, first in (("available_now", 2), ("once", 3)):
-        again = start(PAPER, events=source(spark, folder), **options | {name: True})
+    for first in (2, 3):
+        again = start(PAPER, events=source(spark, folder), available_now=True, **options)
         assert again.await_termination() and again.last_progress.batch == first
         if first == 2:
             arrive(table.slice(120), folder, [], 3)

@@ -172,7 +172,8 @@ OPTIONS = frozenset(
 def merged_tables(tables: object, named_tables: Mapping[str, object]) -> dict[str, object]:
     """Merge the argument ``tables`` (a dict or None) with the tables given as keyword arguments.
 
-    Raises SourceError if ``tables`` is not a dict, or if a table is given twice.
+    Raises SourceError if ``tables`` is not a dict, if a number is passed as a table (which is most
+    likely a misspelled option), or if a table is given twice.
     """
     given = {} if tables is None else tables
     if not isinstance(given, Mapping):
@@ -180,6 +181,8 @@ def merged_tables(tables: object, named_tables: Mapping[str, object]) -> dict[st
         raise SourceError(f"tables is {what}, not a dict by name; give tables={{'events': …}}")
     merged: dict[str, object] = {}
     for name, data in (*given.items(), *named_tables.items()):
+        if isinstance(data, bool | int | float):
+            raise SourceError(f"{name}={data!r} is neither an option nor a table")
         if name.lower() in map(str.lower, merged):
             raise SourceError(f"table {name!r} is given twice; give it once")
         merged[name] = data

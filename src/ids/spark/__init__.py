@@ -2,9 +2,9 @@
 
 ``spark_run`` and ``spark_prepare``, ``spark_evaluate``, ``spark_approximate``, ``spark_bad_rows``
 and ``rank`` do over DataFrames what ``run``, ``evaluate``, ``approximate``, ``bad_rows`` and
-``row_order`` of ``ids.query`` do in process; ``spark_write`` corresponds to ``ids.sink``, and ``table_reader`` to
-``ids.source``. ``time_windows`` and ``count_windows`` compute the windows of a batch,
-``stream_time`` and ``stream_count`` those of a stream.
+``row_order`` of ``ids.query`` do in process. ``spark_write`` corresponds to ``ids.sink``, and
+``table_reader`` to ``ids.source``. ``time_windows`` and ``count_windows`` compute the windows of a
+batch, ``stream_time`` and ``stream_count`` those of a stream.
 """
 
 from __future__ import annotations

@@ -30,11 +30,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from ids.errors import SetupError, SourceError
+from ids.errors import SetupError, SourceError, missing_extra
 from ids.spark.failures import translate
 
 if TYPE_CHECKING:
@@ -169,6 +170,8 @@ def local_session(
     conf       Spark settings by their full names, which override ours; a package for which they
                name a version or a jar is not fetched again
     """
+    if find_spec("pyspark") is None:
+        raise missing_extra("pyspark", "spark")
     master = master or "local[*]"
     check_master(master)
     if master.startswith("sc://"):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from ids.errors import ScriptError
+from ids.errors import ArgumentError
 from ids.spark import start
 from ids.spark.stream_batch import Cap, Group, cap_of, groups_of
 from tests.spark.streams import PAPER, UTC, arrive, events, expected, run
@@ -185,5 +185,5 @@ def test_a_stream_may_have_no_cap(spark: SparkSession, tmp_path: Path) -> None:
     running = run(spark, PAPER, tmp_path / "in", max_ahead=None)
     watermark = running.last_progress.watermark
     assert watermark is not None and watermark.year == 2098
-    with pytest.raises(ScriptError, match="use a longer duration"):
+    with pytest.raises(ArgumentError, match="use a longer duration"):
         start(PAPER, checkpoint=tmp_path / "no", max_ahead="0 seconds", events=tmp_path / "in")

@@ -198,7 +198,7 @@ def test_the_engine_in_process_says_that_it_keeps_to_this_machine(
         bad = ["--bad-rows", to["bad_rows"]] if to["bad_rows"] else []
         options = ["--table", f"t={to['t']}", "--output", to["output"], *bad, "--engine", "local"]
         assert invoke(["run", str(tmp_path / "query.sql"), *options]) == 1
-        way_out = "requires Spark; use it without --engine local, or a local path\n"
+        way_out = "requires Spark; remove --engine local, or use a local path\n"
         assert capsys.readouterr().err.endswith(way_out)
 
 
@@ -419,7 +419,7 @@ def test_a_run_reads_and_writes_elsewhere_as_here(
     ].to_pylist()
     assert invoke(["explain", str(query), "--table", f"t={mount.uri}/in"]) == 1
     told = capsys.readouterr().err
-    assert told.endswith("put EXPLAIN before the SELECT, and run it with ids run\n")
+    assert told.endswith("put EXPLAIN before the SELECT and use ids run\n")
 
 
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────
@@ -448,7 +448,7 @@ def test_a_stream_has_all_its_places_elsewhere(
     assert found.equals(expected(PAPER, table.slice(1)))
     assert pq.read_table(mount.folder / "bad").num_rows == 1
     pq.write_table(table.drop_columns("latency"), mount.folder / "in" / "f001.parquet")
-    with pytest.raises(SourceError, match=r"^viewfs://.*/f001.parquet does not fit .* 'latency'"):
+    with pytest.raises(SourceError, match=r"^viewfs://.*/f001.parquet lacks column 'latency'"):
         check_files(spark, files_at(places["checkpoint"], spark), ["size", "latency"])
 
 

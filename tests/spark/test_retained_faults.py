@@ -185,7 +185,7 @@ def test_what_cannot_be_asked_is_said(spark: SparkSession, tmp_path: Path) -> No
         .replace("RANGE INTERVAL '30' SECOND", "ROWS 5")
         .replace("SLIDE INTERVAL '10' SECOND", "")
     )
-    with pytest.raises(ScriptError, match="ROWS has none; use RANGE"):
+    with pytest.raises(ScriptError, match="this window is ROWS; use RANGE"):
         run(spark, rows, tmp_path / "in", retain=True, checkpoint=tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

@@ -1,10 +1,10 @@
-"""The data pipeline on Apache Spark: the same scripts and the same answers, batch and streaming.
+"""The data pipeline on Apache Spark: the same scripts and results, for batches and streams.
 
 ``spark_run`` and ``spark_prepare``, ``spark_evaluate``, ``spark_approximate``, ``spark_bad_rows``
-and ``rank`` do over DataFrames what ``run``, ``evaluate``, ``approximate``, ``bad_rows`` and
+and ``rank`` do for DataFrames what ``run``, ``evaluate``, ``approximate``, ``bad_rows`` and
 ``row_order`` of ``ids.query`` do in process. ``spark_write`` corresponds to ``ids.sink``, and
-``table_reader`` to ``ids.source``. ``time_windows`` and ``count_windows`` compute the windows of a
-batch, ``stream_time`` and ``stream_count`` those of a stream.
+``table_reader`` corresponds to ``ids.source``. ``time_windows`` and ``count_windows`` compute the
+windows of a batch; ``stream_time`` and ``stream_count`` compute the windows of a stream.
 """
 
 from __future__ import annotations

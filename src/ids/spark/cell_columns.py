@@ -1,12 +1,14 @@
-"""Rows to cells in the JVM: one number per row that determines the truth of every predicate.
+"""Map each row to a number, its cell, that determines the truth value of every predicate.
 
-As in process (``ids.predicates.atoms``), the predicates are split into units by the column they
-use, and a column's units divide its values into classes. A row's cell is the mixed-radix number of
-its classes. The predicates are evaluated per cell, that is once per group instead of per row. A
-column that is compared with many constants is cheaper to group by than to classify row by row;
-then its units are evaluated per group as well.
+As in process (``ids.predicates.atoms``), each predicate is broken down into elementary conditions
+on a single column, called units. Two values of a column are in the same class if all units have the
+same truth value for both. A row's cell encodes its classes as one mixed-radix number, with one
+digit per column. The predicates are then evaluated once per cell instead of once per row. If a
+column is compared with many constants, grouping by the column is cheaper than computing its class
+for every row; its units are then evaluated per group as well.
 
-For the workers, the truths of a row's predicates are packed into BIGINTs, one bit each.
+For the Python workers, the truth values of a row's predicates are packed into BIGINTs, one bit per
+predicate.
 """
 
 from __future__ import annotations
@@ -64,10 +66,10 @@ _LARGEST_CELL = 2**62  # a cell must stay a BIGINT
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """How to group rows so that every predicate is constant in a group.
+    """Describes how to group rows so that every predicate has the same truth value within a group.
 
     subjects    (name, SQL) over the columns: values that several classes use
-    groups      (name, SQL) over columns and subjects: what to group by
+    groups      (name, SQL) over columns and subjects: the expressions to group by
     predicates  SQL over the groups' names, one per predicate: TRUE, FALSE or NULL
     """
 
@@ -76,7 +78,7 @@ class Cells:
     predicates: list[str]
 
     def prepared(self, data: DataFrame) -> DataFrame:
-        """Add the subjects to the rows."""
+        """Return the rows with the subjects added as columns."""
         if not self.subjects:
             return data
         return data.withColumns({name: F.expr(text) for name, text in self.subjects})
@@ -84,7 +86,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """A factor's class as SQL, and the truth of each of its units in each class."""
+    """The SQL for a factor's class, and the truth value of each of its units in each class."""
 
     text: str
     truths: npt.NDArray[np.int8]
@@ -92,7 +94,7 @@ class _Digit:
 
 
 def groupable_columns(predicates: Sequence[Expression], columns: Mapping[str, Typed]) -> list[str]:
-    """Find text columns that are cheaper to group by than to classify, if they have few values."""
+    """Return the text columns to group by instead of classifying, if they have few values."""
     factors = [f for f in _split(predicates, columns).factors if isinstance(f, TextFactor)]
     constants = {factor.name: _constants(factor) for factor in factors}
     return [n for n, known in constants.items() if known is None or len(known) > _MANY_CONSTANTS]
@@ -101,7 +103,7 @@ def groupable_columns(predicates: Sequence[Expression], columns: Mapping[str, Ty
 def cells_of(
     predicates: Sequence[Expression], columns: Mapping[str, Typed], raw: Collection[str] = ()
 ) -> Cells:
-    """Return the cells of bound predicates; columns in ``raw`` are grouped by without classes."""
+    """Return the cells of bound predicates; columns in ``raw`` are grouped by directly."""
     parted = _split(predicates, columns)
     subjects: list[tuple[str, str]] = []
     digits: list[_Digit] = []
@@ -123,7 +125,7 @@ def cells_of(
 
 
 def _truth(condition: Expression, columns: Mapping[str, Typed]) -> str:
-    """Write a condition as BOOLEAN: to Spark, a bare NULL is not one."""
+    """Write a condition as a BOOLEAN, because Spark does not treat a bare NULL as one."""
     return f"cast({compiled(condition, columns).text} as boolean)"
 
 
@@ -133,7 +135,7 @@ def _split(predicates: Sequence[Expression], columns: Mapping[str, Typed]) -> Sp
 
 
 def _packed(digits: list[_Digit], groups: list[tuple[str, str]]) -> Iterator[tuple[str, _Digit]]:
-    """Pack digits into as few BIGINTs as possible; yield the SQL that extracts each digit."""
+    """Pack digits into as few BIGINTs as possible, and yield the SQL that extracts each digit."""
     numbers: list[list[tuple[int, _Digit]]] = []
     weight = _LARGEST_CELL
     for digit in digits:
@@ -151,7 +153,7 @@ def _packed(digits: list[_Digit], groups: list[tuple[str, str]]) -> Iterator[tup
 
 
 def _unit(digit: str, truths: npt.NDArray[np.int8]) -> str:
-    """Write a unit's truth as a test of the class."""
+    """Write a unit's truth value as a test of the class number."""
     held, unknown = (np.flatnonzero(truths == wanted).tolist() for wanted in (1, -1))
     text = f"{digit} IN ({', '.join(f'{c}L' for c in held)})" if held else "false"
     if not unknown:
@@ -167,7 +169,7 @@ def _digits(
     subject: str,
     subjects: list[tuple[str, str]],
 ) -> Iterator[_Digit]:
-    """Yield the classes of a factor; add the values they are computed from to ``subjects``."""
+    """Yield the digits of a factor, adding the values they are computed from to ``subjects``."""
     match factor:
         case RangeFactor():
             typed = compiled(factor.subject, columns)
@@ -175,7 +177,7 @@ def _digits(
             yield _Digit(_ranged(factor, typed, subject), factor.truths, names)
         case ConditionFactor():
             subjects.append((subject, _truth(factor.subject, columns)))
-            # the truths of the units if the condition is FALSE, NULL, TRUE
+            # the units' truth values if the condition is FALSE, NULL and TRUE
             yield _Digit(_by_truth(subject, 2, 0, 1), factor.truths[factor.class_of], names)
         case BooleanFactor():
             no, yes = factor.classify(
@@ -195,12 +197,12 @@ def _digits(
 
 
 def _by_truth(condition: str, yes: int, no: int, unknown: int) -> str:
-    """Write the class of a row by the truth of a condition."""
+    """Write a row's class, which depends on the truth value of a condition."""
     return f"CASE WHEN {condition} THEN {yes}L WHEN NOT {condition} THEN {no}L ELSE {unknown}L END"
 
 
 def _ranged(factor: RangeFactor, typed: Typed, subject: str) -> str:
-    """Write the class of a number or a timestamp: a binary search among the cuts."""
+    """Write the class of a number or a timestamp as a binary search among the cut points."""
     whole = typed.whole or typed.kind is Kind.TIME
     kind = typed.kind or Kind.NUMBER
     cuts, class_of, null_class = factor.divide(kind, np.dtype(np.int64 if whole else np.float64))
@@ -210,7 +212,7 @@ def _ranged(factor: RangeFactor, typed: Typed, subject: str) -> str:
 
 
 def _constants(factor: TextFactor) -> list[str] | None:
-    """List the constants a text is compared with; None if a unit needs more than equality."""
+    """Return the constants a text is compared with; None if a unit needs more than equality."""
     found: dict[str, None] = {}
     stack = list(factor.units)
     while stack:
@@ -234,7 +236,7 @@ def _constants(factor: TextFactor) -> list[str] | None:
 
 
 def _by_constant(factor: TextFactor, column: str) -> str:
-    """Write the class of a text by the constant it equals; all other texts are one class."""
+    """Write a text's class by the constant it equals; all other texts share one class."""
     known = _constants(factor)
     assert known is not None
     unequal = "".join(sorted(known)) + "?"  # longer than any of them
@@ -254,17 +256,17 @@ def _by_constant(factor: TextFactor, column: str) -> str:
 
 
 def truth_column(number: int) -> str:
-    """Name the column with the bits of predicates 62·number and up, set if they hold."""
+    """Return the name of the column with the bits of predicates from 62·number on."""
     return f"ids_w{number}"
 
 
 def truth_columns(predicates: int) -> list[str]:
-    """Name the columns with the bits of ``predicates`` predicates."""
+    """Return the names of the columns with the bits of ``predicates`` predicates."""
     return [truth_column(number) for number in range(-(-predicates // TRUTH_BITS))]
 
 
 def packed_truths(predicates: list[str]) -> list[str]:
-    """Write the bit columns of some predicates, which are given as SQL."""
+    """Write the bit columns of predicates that are passed as SQL."""
     found = []
     for number, name in enumerate(truth_columns(len(predicates))):
         own = predicates[number * TRUTH_BITS : (number + 1) * TRUTH_BITS]
@@ -276,7 +278,7 @@ def packed_truths(predicates: list[str]) -> list[str]:
 def atoms_of(
     rows: pa.Table, predicates: int
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
-    """Return each row's atom, a combination of truths, and which predicates hold in each atom."""
+    """Return each row's atom (combination of truth values) and each atom's true predicates."""
     codes = np.zeros(rows.num_rows, np.int64)
     held = np.zeros((1, 0), np.bool_)
     for number, name in enumerate(truth_columns(predicates)):

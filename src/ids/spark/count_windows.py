@@ -1,11 +1,13 @@
-"""Count windows over a batch DataFrame: rows to tasks by rank, tasks to emits by the kernels.
+"""Compute count windows over a batch DataFrame.
 
     rows ─▶ survey ─▶ histogram of the order ─▶ parts with halos ─▶ one task each ─▶ emits
 
-No task sorts the whole input: the histogram gives the exact number of a key's rows before a part,
-and each task gets its own rows and the earlier rows in its first windows. Keys with few rows share
-tasks. The survey and the histogram run at once, the tasks when the result is used: in Spark's
-Python workers, a whole task at a time as Arrow columns, with scales that are the same in all tasks.
+The rows of a key are divided into parts, one task per part. A task gets the part's own rows and
+its halo, the earlier rows that its first windows also contain. No task has to sort the whole input,
+because a histogram determines the exact number of the key's rows before each part. Keys with few
+rows share tasks. The survey (one pass that collects statistics) and the histogram run immediately.
+The tasks run when the result is used, in Spark's Python workers. Each task reads its rows as Arrow
+columns, and all tasks use the same scales.
 """
 
 from __future__ import annotations
@@ -66,8 +68,8 @@ def count_windows(
 ) -> DataFrame:
     """Return every emit of a query with a count window.
 
-    Bad rows are passed to ``on_faults``. ``target`` is how many own rows a task should have; only
-    the speed depends on it.
+    Bad rows are passed to ``on_faults``. ``target`` is the desired number of own rows per task; it
+    affects only the speed.
     """
     rows = ready(plan, frame)
     known, buckets = survey_order(plan, rows)
@@ -89,7 +91,7 @@ def count_windows(
 
 
 def given_rows(plan: SelectPlan, rows: Ready) -> DataFrame:
-    """Select what tasks need: keys, order, origin, measures, and the truths of predicates."""
+    """Select the columns that tasks need: keys, order, origin, measures and predicate bits."""
     named = {
         order(n): f"cast({rows.columns[name].text} as {rows.columns[name].type})"
         for n, name in enumerate(plan.order_by)
@@ -110,10 +112,10 @@ def answered_tasks(
     *,
     near: bool = False,
 ) -> DataFrame:
-    """Return the emits of ``given``, the ``given_rows`` of ``rows``: one partition per task.
+    """Return the emits of ``given`` (the ``given_rows`` of ``rows``), with one partition per task.
 
     The columns are the keys, the ORDER BY columns and (if there are keys) the origin of the newest
-    row, then COUNT and the items.
+    row, followed by COUNT and the items.
     """
     carried = [*rows.keys, *map(order, range(len(plan.order_by))), *([ORIGIN] if rows.keys else [])]
     measures = tuple(None if typed is None else measure(n) for n, typed in enumerate(rows.measures))
@@ -129,15 +131,16 @@ def answered_tasks(
 def tasked_rows(
     plan: SelectPlan, given: DataFrame, keys: Sequence[str], ranked: Ranked, *, near: bool = False
 ) -> DataFrame:
-    """Assign rows to their TASK: one partition per task, sorted by key and window order.
+    """Assign rows to their tasks: each task is a partition, sorted by key and window order.
 
-    Pass ``near`` if one task can read the rows quickly: then a single task needs no shuffle.
+    Pass ``near`` if a single task can read the rows quickly; in that case a single task needs no
+    shuffle.
     """
     placed = given.withColumns({HEAVY: F.expr(ranked.heavy), BUCKET: F.expr(ranked.bucket)})
     if ranked.first == ranked.last:
         placed = placed.withColumn(TASK, F.expr(ranked.first)).filter(F.col(TASK).isNotNull())
         tasked = placed.select(*given.columns, TASK)
-    else:  # several tasks need a row of a halo
+    else:  # a row in a halo goes to several tasks
         placed = placed.withColumns({TASK: F.expr(ranked.first), _LAST: F.expr(ranked.last)})
         every = F.explode(F.expr(f"sequence({TASK}, {_LAST})")).alias(TASK)
         tasked = placed.select(*given.columns, every)
@@ -156,10 +159,10 @@ def emit_output(plan: SelectPlan, rows: Ready, emits: DataFrame) -> DataFrame:
 
 
 class Fitted(NamedTuple):
-    """A measure's scale.
+    """The scale of a measure.
 
     scale   None if the values are too far apart for one scale
-    lowest  an exponent that is at most the one of the last bit of any value
+    lowest  a lower bound on the exponent of the last bit of every value
     """
 
     scale: Scale | None
@@ -175,7 +178,7 @@ def fit_scales(
     """Choose a scale for each measure.
 
     rows     valid rows with their measures
-    ranges  (largest, smallest nonzero) magnitude of each measure; None: all values are 0
+    ranges  (largest, smallest nonzero) magnitude of each measure; None if all values are 0
     known    ``Fitted.lowest`` of earlier rows
     """
     before = known or [None] * len(ranges)
@@ -200,7 +203,7 @@ def _fitted(
 
 
 def _lowest(rows: DataFrame, number: int) -> int:
-    """Return the exponent of the last bit set in any value, in one job."""
+    """Run a job that returns the exponent of the last bit set in any value."""
     values = rows.selectExpr(f"cast({measure(number)} as double) AS x")
     found = mapped(values, _lowest_bits, f"{_LOWEST} int").agg(F.min(_LOWEST)).first()
     assert found is not None
@@ -219,8 +222,8 @@ class Positions(NamedTuple):
     """The positions of the rows of k keys.
 
     starts  int64[k + 1]  where each key's rows begin
-    base    int64[k]      rows of the key before these
-    halo    int64[k]      rows at the beginning that are not answered
+    base    int64[k]      how many rows of the key come before these
+    halo    int64[k]      how many of the first rows have no emits of their own
     """
 
     starts: Rows
@@ -230,7 +233,7 @@ class Positions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Computes the emits of a task from its rows in window order; Spark calls it with batches.
+    """Computes a task's emits from its rows in window order; Spark calls it with Arrow batches.
 
     keys      the key columns
     carried   columns of the newest row to copy to an emit, including the keys
@@ -251,7 +254,7 @@ class Replay:
         )
 
     def emitted(self, rows: pa.Table, at: Positions) -> pa.Table:
-        """Return the emits of some rows, key by key, with the ``carried`` columns."""
+        """Return the emits for the rows, key by key, with the ``carried`` columns."""
         assert isinstance(self.plan.window, CountWindow)
         emits = _emits(self.plan.window, at)
         if self.plan.final:
@@ -263,7 +266,7 @@ class Replay:
         ]
         priority = np.zeros(0, np.int64)
         if self.plan.sampled:
-            # rows with equal contents are in one task, in the order of the stream
+            # rows with equal contents are in the same task, in stream order
             priority = priorities(np.array(rows.column(CONTENT)))
         segment = Segment(atoms, held, measures, self.scales, emits, priority)
         answers = output_columns(self.plan, emits, evaluate_segment(self.plan, segment))
@@ -277,9 +280,9 @@ class Replay:
 
 
 def positions_of(rows: pa.Table, keys: Sequence[str], tasks: Sequence[Bounds | None]) -> Positions:
-    """Return the positions of a task's rows: from its bounds, or from the rows of whole keys.
+    """Return the positions of a task's rows, from its bounds or from the rows of whole keys.
 
-    A row from the state has a RANK, and comes before the new rows.
+    Rows that come from stored state have a RANK, and they come before the new rows.
     """
     starts = key_starts([rows.column(name) for name in keys], rows.num_rows)
     bounds = tasks[rows.column(TASK)[0].as_py()]
@@ -293,7 +296,7 @@ def positions_of(rows: pa.Table, keys: Sequence[str], tasks: Sequence[Bounds | N
 
 
 def key_starts(keys: Sequence[pa.ChunkedArray], rows: int) -> Rows:
-    """Return where each key's rows begin, and the end; the rows of a key are adjacent."""
+    """Return where each key's rows begin, and the end; a key's rows must be adjacent."""
     fresh = np.zeros(max(rows - 1, 0), np.bool_)
     for column in keys:
         valid = column.is_valid().to_numpy()
@@ -309,21 +312,21 @@ def key_starts(keys: Sequence[pa.ChunkedArray], rows: int) -> Rows:
 
 
 def measure_of(column: pa.ChunkedArray) -> Measure:
-    """Convert a column to a measure; rows with NULL are not players."""
+    """Convert a column to a measure that ignores the rows with NULL."""
     players = column.is_valid().to_numpy() if column.null_count else None
     values = np.ascontiguousarray(pc.fill_null(column, 0.0).to_numpy())
     return Measure(values, players, 0.0)
 
 
 def _emits(window: CountWindow, at: Positions) -> EmitPlan:
-    """Plan the emits, including some of the halo, which ``_own`` drops after the evaluation."""
+    """Plan the emits, including some that belong to the halo; ``_own`` drops them later."""
     starts, base, halo = at
     slide = window.slide
     mostly_halo = 2 * halo.sum() > starts[-1]
     if not mostly_halo and (slide == 1 or not base.any()):
         return CountEmits(window, starts)
-    first = slide - base % slide  # rows of the key until its next emit
-    # SHAPLEY_DELTA needs one emit before the own ones
+    first = slide - base % slide  # number of the key's rows until its next emit
+    # SHAPLEY_DELTA needs the emit before the first own one
     skipped = np.maximum(-(-(halo - slide + 1 - first) // slide), 0)
     emitted = np.maximum((np.diff(starts) - first) // slide + 1 - skipped, 0)
     key = np.repeat(np.arange(len(emitted)), emitted)
@@ -339,7 +342,7 @@ def _emits(window: CountWindow, at: Positions) -> EmitPlan:
 
 
 def _own(table: pa.Table, emits: EmitPlan, at: Positions, *, final: bool) -> pa.Table:
-    """Drop the emits of the halo; for EMIT FINAL, keep only the last emit of each key."""
+    """Drop the emits that belong to the halo; for EMIT FINAL, keep only each key's last emit."""
     if final:
         return table.take(pa.array(np.flatnonzero(np.diff(emits.key, append=-1))))
     if not at.halo.any():

@@ -1,12 +1,13 @@
-"""Columns, constants and bound expressions as Spark SQL text.
+"""Translate columns, constants and bound expressions to Spark SQL text.
 
-The text evaluates in the JVM to what ``ids.predicates.three_valued`` computes in process, in any
-session: integers that leave 64 bits raise an error with ANSI mode on or off, division by zero is
-NULL, and neither the session's time zone nor its parsing of string literals matters. A timestamp
-without a time zone is in UTC. ``ids.predicates.three_valued`` says which rows need the integers.
+Evaluated in the JVM, the SQL returns what ``ids.predicates.three_valued`` computes in process, in
+any session. Integer overflow (beyond 64 bits) raises an error whether ANSI mode is on or off, and
+division by zero returns NULL. Neither the session's time zone nor its parsing of string literals
+affects the result. A timestamp without a time zone is treated as UTC. The documentation of
+``ids.predicates.three_valued`` says for which rows an overflow is an error.
 
-Tables are read in the five types of ``ids.model.TYPES``; a query computes with timestamps as
-BIGINT, microseconds since 1970 in UTC. This module does not import pyspark.
+Tables are read in the five types of ``ids.model.TYPES``. Queries compute with timestamps as
+BIGINTs, in microseconds since 1970 in UTC. This module does not import pyspark.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _EPOCH_NTZ = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _MICROS = {
     "timestamp": "unix_micros({})",
     "date": "(unix_date({}) * 86400000000L)",
-    # the difference of two timestamps without a time zone does not depend on the session's
+    # the difference of two TIMESTAMP_NTZ values does not depend on the session's time zone
     "timestamp_ntz": f"timestampdiff(MICROSECOND, {_EPOCH_NTZ}, {{}})",
 }
 _DAY = 86_400_000_000
@@ -74,11 +75,7 @@ def quoted(name: str) -> str:
 
 
 def spell(text: str) -> str:
-    """Write a string literal; unusual characters are hex-encoded, so no parser misreads them.
-
-    >>> spell("EU-West"), spell("it's")
-    ("'EU-West'", "decode(unhex('69742773'), 'UTF-8')")
-    """
+    """Write a string literal, hex-encoding unusual characters so that no parser misreads them."""
     if _PLAIN.fullmatch(text):
         return f"'{text}'"
     return f"decode(unhex('{text.encode().hex()}'), 'UTF-8')"
@@ -86,7 +83,7 @@ def spell(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """SQL text and the kind of its values.
+    """An SQL text and the kind of its values.
 
     kind   None if the text is always NULL
     whole  True for a BIGINT number, False for a DOUBLE
@@ -106,12 +103,12 @@ class Typed:
 
 
 def unfit_of(typed: Typed) -> str:
-    """Name the column that explains why a value of ``typed`` does not fit its declared type."""
+    """Return the name of the column that explains why a value does not fit its declared type."""
     return f"ids_unfit_{typed.text}"
 
 
 def typed_value(text: str, type_: str) -> Typed | None:
-    """Convert a value of a Spark type to what a query computes with; None if IDS cannot read it."""
+    """Convert a value of a Spark type to the type that queries use; None if it is unsupported."""
     if type_ == "void":
         return Typed(text, None)
     name = plain_type(type_)
@@ -124,7 +121,7 @@ def typed_value(text: str, type_: str) -> Typed | None:
 
 
 def typed(sql: str, type_: str) -> str:
-    """Convert a value of a Spark type to one of the five types; other types stay unchanged."""
+    """Convert a value of a Spark type to one of the five types; leave other types unchanged."""
     if type_ == "timestamp_ntz":
         return instant(sql)
     if type_ == "date":
@@ -134,17 +131,17 @@ def typed(sql: str, type_: str) -> str:
 
 
 def instant(sql: str) -> str:
-    """Convert a TIMESTAMP_NTZ to a TIMESTAMP, taking it to be in UTC."""
+    """Convert a TIMESTAMP_NTZ to a TIMESTAMP, treating it as UTC."""
     return f"({_EPOCH} + ({sql} - {_EPOCH_NTZ}))"
 
 
 def floored(sql: str) -> str:
-    """Convert nanoseconds since 1970 to a timestamp, rounded down: DIV rounds towards 1970."""
+    """Convert nanoseconds since 1970 to a timestamp, rounding down (DIV rounds towards zero)."""
     return f"timestamp_micros({sql} DIV 1000L - IF({sql} % 1000L < 0L, 1L, 0L))"
 
 
 def zoned_instant(sql: str) -> str:
-    """Parse a timestamp, in UTC unless it ends with an offset or Z; NULL if it is not one."""
+    """Parse a timestamp, which is in UTC unless it ends with an offset or Z; NULL if invalid."""
     offset = ", ".join(f"substr({sql}, -{place}, 1)" for place in (3, 5, 6))
     zoned = (
         f"length({sql}) > 15 AND (endswith({sql}, 'Z') "
@@ -155,7 +152,7 @@ def zoned_instant(sql: str) -> str:
 
 
 def with_zone(sql: str) -> str:
-    """Parse a timestamp that ends with a time zone; NULL if it is not one.
+    """Parse a timestamp that ends with a time zone; NULL if the text is not a timestamp.
 
     Spark cannot parse a time zone after a time without seconds, so ``:00`` is added.
     """
@@ -184,8 +181,8 @@ def constant(value: Value) -> Typed:
 def search(test: str, cuts: Sequence[str], results: Sequence[str]) -> str:
     """Write a binary search for the first of the ascending ``cuts`` that passes the test.
 
-    ``test`` is the left half of a comparison. There is one more result than there are cuts: the
-    last result applies if no cut passes.
+    ``test`` is the left half of a comparison. ``results`` has one more element than ``cuts``; the
+    last one applies if no cut passes the test.
 
     >>> search("x <", ["1", "5", "9"], ["a", "b", "c", "d"])
     'if(x < 5, if(x < 1, a, b), if(x < 9, c, d))'
@@ -199,7 +196,7 @@ def search(test: str, cuts: Sequence[str], results: Sequence[str]) -> str:
 
 
 def compiled(expression: Expression, columns: Mapping[str, Typed]) -> Typed:
-    """Write a bound expression over the given columns as SQL. O(nodes)."""
+    """Translate a bound expression over the given columns to SQL. O(nodes)."""
     match expression:
         case Column(name):
             return columns[name]
@@ -261,7 +258,7 @@ def _compare(op: str, left: Typed, right: Typed) -> str:
 
 
 def _compare_mixed(op: str, left: Typed, right: Typed) -> str:
-    """Compare a BIGINT with a DOUBLE exactly: not every BIGINT beyond 2**53 is a double."""
+    """Compare a BIGINT with a DOUBLE exactly; above 2**53, not every BIGINT is a double."""
     whole, other = (left.text, right.text) if left.whole else (right.text, left.text)
     below, above = (-1, 1) if left.whole else (1, -1)
     floor = f"cast(floor({other}) as bigint)"
@@ -283,10 +280,10 @@ def _double(operand: Typed) -> str:
 
 
 class _Integers(NamedTuple):
-    """BIGINT arithmetic: NULL if it leaves 64 bits, or if one of ``nulls`` is true.
+    """BIGINT arithmetic that is NULL on overflow, or if one of the conditions in ``nulls`` is true.
 
-    The text contains each operand once, at any depth. If every operation raised its own error, its
-    operands would appear twice, and the text of twenty operations would be a million times longer.
+    The text contains each operand once, however deeply operations are nested. If every operation
+    raised its own error, each operand would appear twice, and each level would double the text.
     """
 
     text: str
@@ -298,7 +295,7 @@ _NOTHING = _Integers("cast(NULL as bigint)", ("true",), False)
 
 
 def _arithmetic(node: Expression, columns: Mapping[str, Typed]) -> _Integers | Typed:
-    """Write a number; BIGINT arithmetic comes without its overflow error (``_closed`` adds it)."""
+    """Write a number; ``_closed`` adds the overflow error of BIGINT arithmetic later."""
     match node:
         case Negative(operand):
             inner = _arithmetic(operand, columns)
@@ -328,8 +325,8 @@ def _arithmetic(node: Expression, columns: Mapping[str, Typed]) -> _Integers | T
 
 
 def _joined(op: str, a: _Integers, b: _Integers) -> _Integers:
-    # Spark folds the constants of i + 1 + 2 into i + 3, and so misses that i + 1 leaves 64 bits;
-    # | 0L prevents the folding
+    # Spark folds i + 1 + 2 into i + 3, so it would not notice that i + 1 overflows 64 bits;
+    # the | 0L prevents this folding
     x, y = (f"({part.text} | 0L)" if part.checked else part.text for part in (a, b))
     text = f"{_CHECKED[op]}({x}, {y})"
     if op != "%":
@@ -340,13 +337,13 @@ def _joined(op: str, a: _Integers, b: _Integers) -> _Integers:
 
 
 def _closed(number: _Integers | Typed, node: Expression) -> Typed:
-    """Add the error that is raised if the number leaves 64 bits and no operand is NULL."""
+    """Add the error that is raised if the number overflows 64 bits and no operand is NULL."""
     if isinstance(number, Typed):
         return number
     if not number.checked:
         return Typed(number.text, Kind.NUMBER, True)
-    # The number makes each error unique, and ``ids.spark.failures`` removes it. Spark evaluates
-    # an expression that occurs twice in a query first, even on the right of an AND.
+    # A number at the end makes each message unique (``ids.spark.failures`` removes it), because
+    # Spark evaluates an expression that occurs twice in a query early, even to the right of AND.
     message = f"{overflow_message(node)} #{next(_occurrence)}"
     raised = f"cast(raise_error({spell(message)}) as bigint)"
     if number.nulls:
@@ -355,7 +352,7 @@ def _closed(number: _Integers | Typed, node: Expression) -> Typed:
 
 
 def may_overflow(node: Expression, columns: Mapping[str, Typed]) -> bool:
-    """Tell whether integer arithmetic in the expression can leave 64 bits."""
+    """Return whether integer arithmetic in the expression can overflow 64 bits."""
     if isinstance(node, Negative | Arithmetic) or (
         isinstance(node, Call) and node.function == "ABS"
     ):
@@ -376,7 +373,7 @@ def _coalesce(operands: list[Typed]) -> Typed:
 
 
 def _floor_div(text: str, unit: int) -> str:
-    """Divide a BIGINT exactly, rounding down."""
+    """Write a BIGINT division that rounds down."""
     return f"(({text} - pmod({text}, {unit}L)) div {unit}L)"
 
 
@@ -407,7 +404,7 @@ def _call(function: str, operand: Typed) -> Typed:
 
 
 def _rounded(function: str, text: str) -> str:
-    """Round a DOUBLE to BIGINT as a Java cast does: NaN is 0, out of range is the nearest."""
+    """Round a DOUBLE to BIGINT like a Java cast: NaN becomes 0, and large values are clamped."""
     return (
         f"CASE WHEN isnan({text}) THEN 0L WHEN {text} >= {_BEYOND} THEN {2**63 - 1}L "
         f"WHEN {text} < (- {_BEYOND}) THEN {constant(-(2**63)).text} ELSE {function}({text}) END"

@@ -1,4 +1,4 @@
-"""The live engine: rows come in batch by batch, questions are answered in between."""
+"""The live engine, which takes rows batch by batch and can be queried between batches."""
 
 from ids.engine.engine import Engine
 

@@ -1,8 +1,9 @@
-"""Promotion: conditions that are asked often are registered, and dropped when stale.
+"""Promotion: registers conditions that are queried often, and drops them when they are no longer.
 
-With ``bootstrap="sample"`` a promoted predicate is provisional at first: its sums begin with an
-estimate and are updated by exact deltas. Each row that is added or removed changes the estimate and
-the truth equally, so the error stays the same integers until the retained rows are counted exactly.
+With ``bootstrap="sample"`` a promoted predicate is *provisional* at first: its sums start as an
+estimate from the sample. When a row is added or removed, the exact sums and the estimated sums
+change by the same amount, so the error of each sum stays constant. A *rebuild* later replaces the
+estimate by exact sums over the retained rows.
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ from ids.state import Drawing, Summaries, WindowSample, moments_of
 Words = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# A question that reads a quarter of the rows or more has the same weight as one that reads all.
+# A query that reads at least a quarter of the rows has the same weight as one that reads them all.
 _FULL_WEIGHT = 4.0
 _CONFIDENCE = 0.95
 _WHY = "promoted from the sample: the exact rebuild is pending"
 
 
 class Promoter:
-    """Promotes and demotes conditions, as ``policy`` decides.
+    """Promotes and demotes conditions according to ``policy``.
 
-    Every question is counted at once. The predicates change only while no slide is running: with
-    the question, or else after the slide (``catch_up``).
+    Each query is counted immediately. Predicates are added and dropped only while no slide is
+    running: either during the query, or after the current slide (``catch_up``).
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Promoter:
         self.promotion = promotion
         self.policy = Policy(promotion)
         self.names: dict[str, str] = {}  # by key
-        self.weights: dict[str, float] = {}  # by key: a question's weight before promotion
+        self.weights: dict[str, float] = {}  # by key: the weight of a query before promotion
         self._registrations = registrations
         self._rebuild_engine = rebuild
         self._serial = 0
@@ -69,10 +70,11 @@ class Promoter:
         self._overdue = False  # whether the exact rebuild is overdue
 
     def ask(self, core: Core, question: Question, touched: int, *, may_change: bool) -> int:
-        """Count a question that would read ``touched`` rows; return the rows read to promote it.
+        """Count a query that would read ``touched`` rows, and promote its condition if it is due.
 
-        A promotion answers the question that caused it, so it reads no more rows than the scan it
-        replaces. If ``may_change`` is False the question is only counted.
+        Return the number of rows read by the promotion. The promotion also yields the answer to the
+        query, so it reads no more rows than the scan that it replaces. If ``may_change`` is False,
+        the query is counted but nothing is promoted.
         """
         if may_change:
             self._demote_stale(core)
@@ -86,7 +88,7 @@ class Promoter:
         return self._promote_due(core).get(path.key, 0) if may_change else 0
 
     def catch_up(self, core: Core) -> None:
-        """After a slide, do what questions and the timer requested while it was running."""
+        """Perform the promotions and rebuilds that were requested while a slide was running."""
         if self._overdue:
             self.rebuild(core)
         self._demote_stale(core)
@@ -97,7 +99,7 @@ class Promoter:
             self._demote(core, key)
 
     def _promote_due(self, core: Core) -> dict[str, int]:
-        """Promote the conditions that still qualify; return the rows read for each."""
+        """Promote the conditions that still qualify; return how many rows were read for each."""
         due, self._due = self._due, {}
         looked_at = {}
         for key, (condition, weight) in due.items():
@@ -111,7 +113,7 @@ class Promoter:
         return looked_at
 
     def _used(self, path: Path) -> list[str]:
-        """Return the keys of the promoted conditions that answer a question."""
+        """Return the keys of the promoted conditions that are used to answer a query."""
         used = {path.name} if path.name else set(columns_of(path.condition or Name("")))
         return [key for key, name in self.names.items() if name in used]
 
@@ -122,7 +124,7 @@ class Promoter:
         if self.promotion.bootstrap == "sample" and core.rows and core.sample is not None:
             core.add_provisional(Provisional(name, key, condition, core, core.sample))
             self._registrations.changed()
-            if self.promotion.rebuild_after <= TIMEOUT_MAX:  # else only when the user calls it
+            if self.promotion.rebuild_after <= TIMEOUT_MAX:  # else only the user can request it
                 timer = Timer(self.promotion.rebuild_after, self._rebuild_when_due)
                 timer.daemon = True
                 timer.start()
@@ -137,17 +139,17 @@ class Promoter:
         name = self.names.pop(key)
         del self.weights[key]
         self.policy.demote(key)
-        # if a predicate of the user depends on it, it stays as a registered one
+        # a condition that one of the user's predicates depends on stays registered
         with suppress(UnknownNameError):
             self._registrations.drop(core, name)
 
     def _rebuild_when_due(self) -> None:
-        """Rebuild now, or after the slide that is running."""
+        """Rebuild now, or after the current slide if one is running."""
         self._overdue = True
         self._rebuild_engine()
 
     def rebuild(self, core: Core) -> list[str]:
-        """Count every provisional predicate exactly; return their names."""
+        """Compute the exact sums of every provisional predicate, and return their names."""
         self._overdue = False
         provisional = list(core.provisional.values())
         for one in provisional:
@@ -157,7 +159,7 @@ class Promoter:
         return [one.name for one in provisional]
 
     def forget(self, name: str) -> None:
-        """Forget a predicate that the user has dropped."""
+        """Stop tracking a predicate that the user has dropped."""
         for key in [k for k, n in self.names.items() if n == name]:
             del self.names[key], self.weights[key]
             self.policy.demote(key)
@@ -170,7 +172,7 @@ class Promoter:
                 return name
 
     def facts(self) -> dict[str, Any]:
-        """Return the state as JSON; nothing is provisional in a checkpoint."""
+        """Return the state as a dict for a checkpoint, which has no provisional predicates."""
         return {
             "names": self.names,
             "weights": self.weights,
@@ -179,19 +181,20 @@ class Promoter:
         }
 
     def restore(self, facts: Mapping[str, Any]) -> None:
-        """Restore the state from ``facts``."""
+        """Restore the state that ``facts`` returned."""
         self.names, self.weights = dict(facts["names"]), dict(facts["weights"])
         self._serial = facts["serial"]
         self.policy.restore(facts["policy"])
 
 
 class Provisional:
-    """The sums of one predicate over every measure, and bounds on the error of the estimate.
+    """The sums of a provisional predicate for every measure, with bounds on their errors.
 
     sums       int64[1, words] for each measure
-    missed     float64[2, degree + 1] for each measure: bounds on the error of Σ_P (y - centre)**d
-               that hold jointly, then standard errors; in units of 2**(exponent · d)
-    looked_at  rows drawn
+    missed     float64[2, degree + 1] for each measure, in units of 2**(exponent · d): row 0
+               contains bounds on the error of Σ_P (y - centre)**d that hold jointly, row 1 the
+               standard errors
+    looked_at  the number of rows drawn
     """
 
     def __init__(
@@ -217,7 +220,7 @@ class Provisional:
             self.missed.append(_missed(summaries, drawing, member, centre))
 
     def fits(self, core: Core) -> bool:
-        """Return whether the sums have the scales of the core."""
+        """Return whether the sums have the same scales as the core."""
         return self.scales == [s.scale for s in core.measures]
 
     def add(self, core: Core, table: Table, signed: TaggedRows, sign: int) -> None:
@@ -231,7 +234,7 @@ class Provisional:
             add_rows(self.sums[m], delta, summaries.scale.layout)
 
     def attribution(self, core: Core, game: Game, measure: int) -> Attribution:
-        """Return an answer that is marked as provisional, with its error bound."""
+        """Return the attribution, marked as provisional, with its error bound."""
         summaries = core.measures[measure]
         found = summaries.answer(self.sums[measure], 0, game)
         error, standard_error = self._errors(summaries, game, measure)
@@ -241,9 +244,9 @@ class Provisional:
         )  # fmt: skip
 
     def _errors(self, summaries: Summaries, game: Game, measure: int) -> tuple[float, float]:
-        """Return the error and the standard error of an answer, from those of the sums.
+        """Derive the error bound and the standard error of an answer from those of the sums.
 
-        The standard error is an upper bound: it assumes fully correlated sums.
+        The standard error is an upper bound, because the sums are assumed to be fully correlated.
         """
         window = moments_of(summaries.window_alone())
         players = float(window.players[0])
@@ -261,9 +264,9 @@ class Provisional:
 
 
 def _estimated(summaries: Summaries, drawing: Drawing, member: Bools) -> Words:
-    """Return the estimated summary: sampled rows are weighted, rows taken whole count once.
+    """Estimate the summary: sampled rows are weighted, and rows included exactly have weight 1.
 
-    Sums about the window's mean are rounded to whole numbers, once.
+    Sums about the window's mean are computed as fractions and rounded once, to whole numbers.
     """
     scale = summaries.scale
     digits = summaries.cut(drawing.value)
@@ -285,13 +288,13 @@ def _estimated(summaries: Summaries, drawing: Drawing, member: Bools) -> Words:
 def _missed(
     summaries: Summaries, drawing: Drawing, member: Bools, centre: float
 ) -> npt.NDArray[np.float64]:
-    """Return joint error bounds of the count and of each power sum, and their standard errors."""
+    """Return joint error bounds for the count and each power sum, and their standard errors."""
     powers = summaries.scale.degree + 1 if summaries.scale.digits else 1
     confidence = 1.0 - (1.0 - _CONFIDENCE) / powers
     exponent = -summaries.scale.exponent
     value = np.ldexp(drawing.value, exponent) - centre
     limits = np.ldexp([drawing.low, drawing.high], exponent) - centre
-    unit = Moments.of(1.0, 0.0, 0.0, [1.0, 0.0])  # Σ y itself: no mean is subtracted
+    unit = Moments.of(1.0, 0.0, 0.0, [1.0, 0.0])  # with these moments SUM is Σ y itself
     bounds = np.zeros((2, powers))
     for power in range(powers):
         raised = np.where(drawing.plays, value**power, 0.0)
@@ -312,7 +315,7 @@ def _missed(
 
 
 def _mean_of(summary: Words, scale: Scale) -> int:
-    """Return the mean in grid units, rounded down; 0 without rows."""
+    """Return the mean in grid units, rounded down, or 0 if there are no rows."""
     count, sums = scale.decode(summary)
     return sums[0] // count if count and sums else 0
 
@@ -326,11 +329,12 @@ def _power_sums(summary: Words, scale: Scale, centre: int) -> list[int]:
 
 
 def _summary_of(sums: Sequence[int], scale: Scale, centre: int) -> Words:
-    """Return the summary whose ``_power_sums`` about ``centre`` these are.
+    """Return the summary that has these power sums about ``centre`` (inverse of ``_power_sums``).
 
-    A summary has Σ q and Σ q² about 0 and higher powers about the scale's centre. Sums that are
-    multiplied by a fraction and rounded must first be taken about the mean: half a row too many
-    at y = 10**9 is a small error of the count, but 5·10**8 in the sum.
+    A summary stores Σ q and Σ q² about 0, and the higher powers about the scale's centre. Sums
+    about 0 must not be multiplied by a fraction and rounded: an excess of half a row at y = 10**9
+    is a small error in the count, but an error of 5·10**8 in the sum. Therefore the rounded sums
+    are sums about the mean.
     """
     own = _centre(scale)
     about_own = _moved(sums, own - centre)
@@ -338,7 +342,7 @@ def _summary_of(sums: Sequence[int], scale: Scale, centre: int) -> Words:
 
 
 def _moved(sums: Sequence[int], by: int) -> list[int]:
-    """Return Σ (x - by)**d from Σ x**d."""
+    """Return Σ (x - by)**d, computed from ``sums`` = Σ x**d."""
     return [
         sum(comb(d, i) * (-by) ** (d - i) * sums[i] for i in range(d + 1)) for d in range(len(sums))
     ]

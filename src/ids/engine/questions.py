@@ -1,9 +1,14 @@
-"""Questions to a live engine: each is planned once, and answered from the cheapest state.
+"""Plans and answers the queries to a live engine, which the code calls questions.
 
-registered       the sums of the predicate
-combination      the sums of the atoms on which a combination of registered names holds
-provisional      sums that began with an estimate
-anything else    the rows: found by the index or by a scan, both exact, or drawn for an estimate
+A query asks for the attribution of an aggregate to a predicate. Its plan is cached, and the answer
+is computed from the cheapest state that is sufficient:
+
+a registered predicate     its sums
+a combination of names     the sums of the atoms on which the combination holds
+a provisional predicate    its sums, which started as an estimate
+any other condition        the rows: found exactly by the index or by a scan, or a random sample
+
+Each way to answer a query is a *mechanism*; its *offer* states how many rows it reads and its cost.
 """
 
 from __future__ import annotations
@@ -58,18 +63,18 @@ from ids.state import Access, Drawing, Enumerated, Refined, WindowSample, moment
 Words = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# The text of the aggregate and of the predicate, and the sample requested.
+# The text of the aggregate, the text of the predicate, and the requested sample, if any.
 Wording = tuple[str, str, Approximate | None]
 
-_MOST = 4096  # plans, answers or parsed conditions that are cached
-_FEW = 1 / 64  # of the rows: an index that finds fewer is not compared with a scan
+_MOST = 4096  # the largest number of plans, of answers and of parsed conditions in a cache
+_FEW = 1 / 64  # if the index finds less than this fraction of the rows, no scan is considered
 _ROUNDED = "values are too far apart in magnitude for the sums, so the rows are summed"
 
 
 class Questions:
-    """Plans questions and answers them, with a cache.
+    """Plans and answers queries, and caches the plans and answers.
 
-    A plan is valid until the predicates change, an answer until the next slide.
+    A plan is valid until the predicates change, and an answer until the next slide.
     """
 
     def __init__(
@@ -83,10 +88,10 @@ class Questions:
         self._parse = lru_cache(maxsize=_MOST)(parse_predicate)
         self._plans = BoundedCache[Wording, Question](_MOST)
         self._answers = BoundedCache[Wording, Attribution](_MOST)
-        self._slide = 0  # of the cached answers
+        self._slide = 0  # the slide after which the cached answers were computed
 
     def forget_answers(self) -> None:
-        """Clear the cached answers, as a slide does; plans are kept."""
+        """Clear the cached answers but keep the plans, as after every slide."""
         self._answers.clear()
 
     def refined(self) -> None:
@@ -96,7 +101,7 @@ class Questions:
         self._answers.clear()
 
     def attribute(self, core: Core | None, asked: Wording) -> Attribution:
-        """Return the attribution now, from the cache if it was asked since the last slide."""
+        """Return the current attribution, from the cache if it is still valid."""
         if core is None:
             return self._answer(core, asked)
         if self._slide != core.slides:
@@ -108,7 +113,7 @@ class Questions:
         return known
 
     def plan(self, core: Core | None, asked: Wording) -> Question:
-        """Return the plan of a question, from the cache if there is one."""
+        """Return the plan of a query, from the cache if it is there."""
         question = self._plans.get(asked)
         if question is None:
             with in_script(asked[1]):
@@ -118,7 +123,7 @@ class Questions:
         return question
 
     def game(self, core: Core | None, aggregate: str) -> tuple[Game, int]:
-        """Return the game of an aggregate, and the number of its measure."""
+        """Return the game that belongs to an aggregate, and the number of its measure."""
         parsed = parse_aggregate(aggregate, tuple(GAMES))
         game = find(parsed.function)
         if game.degree > self._settings.degree:
@@ -145,15 +150,16 @@ class Questions:
     def _planned(
         self, core: Core | None, aggregate: str, predicate: str, approximate: Approximate | None
     ) -> Question:
-        """Return which state answers the question; raise if none does."""
+        """Plan a query; raise if the engine keeps no state that can answer it."""
         game, measure = self.game(core, aggregate)
         parsed = self._parse(predicate)
         if core is None:
-            refuse_constant_tests(parsed)  # binding waits for the columns of the first batch
+            # the condition is bound later, when the first batch shows which columns there are
+            refuse_constant_tests(parsed)
             mechanism = "marginal" if approximate is None else "sample"
             return Question(game, measure, Path(mechanism, "there are no rows yet"), approximate)
         if approximate is not None:
-            # the sample evaluates any condition, a provisional predicate's too
+            # any condition can be evaluated on a sample, even one with provisional predicates
             known = {name: one.condition for name, one in core.provisional.items()}
             bound = bind_predicate(parsed, core.schema.kinds, {**core.predicates, **known})
             return Question(game, measure, Path("rows", "", None, bound), approximate)
@@ -173,7 +179,10 @@ class Questions:
         return Question(game, measure, path)
 
     def _enumerated(self, core: Core, parsed: Expression, path: Path) -> Path:
-        """Return the path when the atoms were given up: a kept intersection, or the rows."""
+        """Plan a combination after the atoms were abandoned.
+
+        The query reads the sums of a kept intersection if it matches one, and the rows otherwise.
+        """
         for text, expression in self._intersections.items():
             kept = text in core.membership.names
             if kept and over_names(expression, core.predicates) == path.condition:
@@ -205,19 +214,19 @@ class Questions:
         return Attribution(*found, path.mechanism, 0.0, core.rows, path.reason)
 
     def offers(self, core: Core | None, question: Question) -> list[Offer]:
-        """Return the offers of the mechanisms for a question that no summary answers."""
+        """Return the available mechanisms' offers, or none if no rows need to be read."""
         rows = None if core is None else self._rows_question(core, question)
         return [] if rows is None else [each.offer for each in rows.mechanisms()]
 
     def _rows_question(self, core: Core, question: Question) -> _RowsQuestion | None:
-        """Return the question if rows must be read to answer it, else None."""
+        """Return a ``_RowsQuestion`` if rows must be read to answer the query, else None."""
         game, measure, path, approximate = question
         if path.mechanism != "rows" or path.condition is None:
             return None
         return _RowsQuestion(core, game, measure, path.condition, approximate, self._settings)
 
     def by_atoms(self, core: Core, aggregate: str, predicate: str) -> Attribution:
-        """Return the sum of the atoms' own attributions: a cross-check."""
+        """Return the sum of the attributions of the single atoms, as a cross-check."""
         game, measure = self.game(core, aggregate)
         chosen = _atoms(core, over_names(parse_predicate(predicate), core.predicates))
         found = core.measures[measure].answer_by_atoms(chosen, game)
@@ -232,9 +241,9 @@ def _atoms(core: Core, condition: Expression | None) -> Words:
 
 
 def _provisional_named(predicate: Expression, core: Core) -> Path | None:
-    """Return the path of a question that names a provisional predicate, else None.
+    """Return the path if the query is the name of a provisional predicate, else None.
 
-    A provisional predicate has no atoms yet, so it cannot be combined with others.
+    Raise if it combines such a name with others, because a provisional predicate has no atoms yet.
     """
     provisional = {name.lower(): name for name in core.provisional}
     if isinstance(predicate, Name) and predicate.name.lower() in provisional:
@@ -264,7 +273,7 @@ class _Mechanism(NamedTuple):
 
 
 class _RowsQuestion(NamedTuple):
-    """A question about a condition over columns, for which rows must be read."""
+    """A query that can only be answered by reading rows; its condition is over columns."""
 
     core: Core
     game: Game
@@ -274,7 +283,7 @@ class _RowsQuestion(NamedTuple):
     settings: Settings
 
     def answer(self) -> Attribution:
-        """Return the answer of the cheapest mechanism."""
+        """Compute the answer with the cheapest mechanism."""
         access = None if self.approximate is not None else self._access()
         if access is not None and access.candidates < _FEW * self.core.rows:
             return self._by_index(access).answer()
@@ -285,9 +294,10 @@ class _RowsQuestion(NamedTuple):
     def mechanisms(
         self, access: Access | None = None, *, estimate: bool = True
     ) -> list[_Mechanism]:
-        """Return every mechanism, exact ones first; only the sample if one was requested.
+        """Return the available mechanisms, exact ones first.
 
-        With ``estimate=False`` the kept sample is used only if nothing else can answer.
+        If the query requests a sample, return only that. With ``estimate=False``, the kept sample
+        is included only if there is no exact mechanism.
         """
         if self.approximate is not None:
             return [self._by_sample(self.approximate)]
@@ -317,8 +327,8 @@ class _RowsQuestion(NamedTuple):
     def _by_scan(self) -> _Mechanism:
         """Return the mechanism that evaluates the condition on every row.
 
-        Sums are exact, so subtracting the rows on which the condition does not hold from the window
-        gives the same bits: the smaller set is summed.
+        It sums either the rows on which the condition holds or the other rows, whichever are fewer,
+        and subtracts the latter from the window. Sums are exact, so both results are identical.
         """
         offer = scan_offer(self.core.rows)
 
@@ -334,9 +344,10 @@ class _RowsQuestion(NamedTuple):
         return _Mechanism(offer, found)
 
     def _sum_places(self, places: Words, *, without: bool = False) -> Words:
-        """Return the summary of the rows at these positions, or of all others; int64[1, words].
+        """Return int64[1, words], the summary of the rows at these positions.
 
-        Powers above the game's degree are left out.
+        With ``without=True``, return the summary of all other rows in the window. Powers above the
+        game's degree are omitted.
         """
         summaries = self.core.measures[self.measure]
         layout, words = summaries.scale.up_to(self.game.degree)
@@ -354,7 +365,10 @@ class _RowsQuestion(NamedTuple):
         return Attribution(*found, offer.mechanism, 0.0, rows, offer.reason, offer.rows, touched)
 
     def _by_sample(self, asked: Approximate) -> _Mechanism:
-        """Return the mechanism that samples; if the kept sample is too small, the retained rows."""
+        """Return the mechanism that reads a sample.
+
+        The sample is taken from the retained rows if the kept sample is missing or too small.
+        """
         core, kept = self.core, self.core.sample
         if kept is not None and asked.size > kept.sampling.size:
             kept = None
@@ -427,7 +441,7 @@ def _offer(offer: Offer) -> str:
 
 
 def draw_from(core: Core, sampling: Sampling, measure: int) -> Drawing:
-    """Return a sample of the retained rows, for when no kept sample is large enough."""
+    """Draw a sample from the retained rows; used if there is no kept sample of that size."""
     table, schema = core.retained.table(), core.schema
     once = replace(sampling, strata=(), replacement=False)
     window = CountWindow(max(1, table.rows))
@@ -444,9 +458,10 @@ def estimate_drawn(
     core: Core, game: Game, measure: int, condition: Expression, drawing: Drawing,
     sampling: Sampling, confidence: float,
 ) -> Estimates:  # fmt: skip
-    """Return value, share, lift, error and standard error of one window, each float64[1].
+    """Return the value, share, lift, error and standard error for one window, each float64[1].
 
-    If every row on which the condition may hold was drawn, the answer is exact, to the bit.
+    If every row on which the condition may hold was drawn, the answer equals the exact one in every
+    bit.
     """
     summaries = core.measures[measure]
     held = holds(condition, drawing.rows) if drawing.rows.rows else np.zeros(0, np.bool_)
@@ -483,21 +498,21 @@ def estimate_drawn(
 def parts_of(
     drawing: Drawing, low: float, high: float, which: Bools | slice = slice(None)
 ) -> Parts:
-    """Return the parts of one window, or some of them, with values from ``low`` to ``high``."""
+    """Return one window's parts (strata), or the selected ones, with values in [low, high]."""
     population = drawing.population[which]
     count = len(population)
     return Parts(np.zeros(count, np.int64), population, np.full(count, low), np.full(count, high))
 
 
 def _possible_parts(condition: Expression, drawing: Drawing) -> Bools:
-    """Return in which parts the condition may hold: a stratum's own values may exclude it."""
+    """Mark the parts in which the condition may hold, given the values that define a stratum."""
     if drawing.strata is not None:
         return _possible(condition, drawing.strata)
     return np.ones(len(drawing.population), np.bool_)
 
 
 def _all_drawn(drawing: Drawing, possible: Bools) -> bool:
-    """Return whether every row of the possible parts was drawn."""
+    """Return whether every row was drawn from the parts in which the condition may hold."""
     if drawing.complete:
         return True
     every = np.diff(drawing.starts) == drawing.population
@@ -505,7 +520,7 @@ def _all_drawn(drawing: Drawing, possible: Bools) -> bool:
 
 
 def _rows_of(parts: Bools, drawn: Drawn) -> Drawn:
-    """Return only the rows of some parts."""
+    """Return only the drawn rows that belong to the selected parts."""
     if parts.all():
         return drawn
     sizes = np.diff(drawn.starts)
@@ -515,12 +530,15 @@ def _rows_of(parts: Bools, drawn: Drawn) -> Drawn:
 
 
 def _possible(condition: Expression, strata: Table, truth: bool = True) -> Bools:
-    """Return in which strata a condition may be TRUE (or FALSE), judged by their own columns."""
+    """Mark the strata in which a condition may be TRUE (FALSE if ``truth`` is False).
+
+    Only the columns that define the strata are used.
+    """
     if strata.columns.keys() >= set(columns_of(condition)):
         try:
             found = kleene(condition, strata) == (1 if truth else -1)
             return np.broadcast_to(found, strata.rows).copy()
-        except DataError:  # an integer overflow, perhaps on rows that the rest excludes
+        except DataError:  # an integer overflow, perhaps on rows excluded by another operand
             pass
     match condition:
         case And(operands) | Or(operands):

@@ -1,4 +1,9 @@
-"""The registered predicates of an engine: their names, their conditions, and what they need."""
+"""An engine's registered predicates.
+
+An *atom* is a set of rows on which every registered predicate has the same truth value. If there
+are more atoms than ``atom_limit``, the engine abandons them and keeps sums only for the *targets*:
+the registered predicates, and the combinations of them that the user listed in ``intersections``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from ids.predicates import bind_predicate, refuse_constant_tests
 def bind_conditions(
     conditions: Mapping[str, Expression], kinds: Mapping[str, Kind | None]
 ) -> dict[str, Expression]:
-    """Return the conditions bound to the columns; each may use the names before it."""
+    """Bind the conditions to the columns; a condition may use the names defined before it."""
     bound: dict[str, Expression] = {}
     for name, condition in conditions.items():
         bound[name] = bind_predicate(condition, kinds, bound, columns_first=True)
@@ -24,8 +29,8 @@ def bind_conditions(
 class Registrations:
     """The registered conditions by name, in order of registration; names are case-insensitive.
 
-    combinations  the intersections that are kept when the atoms are given up, by their text
-    changed       called after a predicate was added or removed
+    combinations  the intersections to keep when the atoms are abandoned, keyed by their text
+    changed       a function that is called after a predicate is added or removed
     """
 
     def __init__(self, combinations: Mapping[str, Expression], changed: Callable[[], None]) -> None:
@@ -38,12 +43,13 @@ class Registrations:
         self.conditions = dict(conditions)
 
     def register(self, core: Core | None, name: str, condition: Expression) -> None:
-        """Register a predicate, and refine the rows in the window by it, exactly."""
+        """Register a predicate, and compute its exact sums over the rows in the window."""
         if name.lower() in self._names(core):
             raise ScriptError(f"predicate {name!r} is already registered", hint="drop it first")
         conditions = {**self.conditions, name: condition}
         if core is None:
-            refuse_constant_tests(condition)  # binding waits for the columns of the first batch
+            # the condition is bound later, when the first batch shows which columns there are
+            refuse_constant_tests(condition)
         else:
             core.refuse_unless_raw()
             core.refine(bind_conditions(conditions, core.schema.kinds))
@@ -51,7 +57,7 @@ class Registrations:
         self._finish(core)
 
     def drop(self, core: Core | None, name: str) -> str:
-        """Drop a predicate; return its name as it was registered."""
+        """Drop a predicate, and return its name in the spelling used at registration."""
         exact = self._names(core).get(name.lower())
         if exact is None:
             raise UnknownNameError("predicate", name, self.conditions)
@@ -60,7 +66,7 @@ class Registrations:
             return exact
         conditions = {n: c for n, c in self.conditions.items() if n != exact}
         if core is not None:
-            bind_conditions(conditions, core.schema.kinds)  # raises if another one uses it
+            bind_conditions(conditions, core.schema.kinds)  # raises if another predicate uses it
             core.drop(exact, self._targets(conditions))
         self.conditions = conditions
         self._finish(core)
@@ -72,19 +78,19 @@ class Registrations:
         self.changed()
 
     def _names(self, core: Core | None) -> dict[str, str]:
-        """Return the names in use, provisional ones included, by their lower case."""
+        """Return the names in use, including provisional ones, keyed by lowercased name."""
         provisional = () if core is None else core.provisional
         return {name.lower(): name for name in (*self.conditions, *provisional)}
 
     def give_up_atoms(self, core: Core) -> None:
-        """Replace the atoms by the sums of the registered names and the kept combinations."""
+        """Abandon the atoms, and keep only the sums of the targets."""
         targets = self._targets(core.predicates)
         named = {text: over_names(e, core.predicates) for text, e in targets.items()}
         core.enumerate(self.bind_targets(core), named)
         self.changed()
 
     def _targets(self, registered: Iterable[str]) -> dict[str, Expression]:
-        """Return the registered names, and the combinations that use no other names."""
+        """Return the registered names, and the combinations that only use these names."""
         names = {name: Name(name) for name in registered}
         known = {name.lower() for name in names}
         usable = {
@@ -95,6 +101,6 @@ class Registrations:
         return {**names, **usable}
 
     def bind_targets(self, core: Core) -> dict[str, Expression]:
-        """Return the targets bound to the table's columns."""
+        """Return the targets, bound to the table's columns."""
         kinds, known = core.schema.kinds, core.predicates
         return {t: bind_predicate(e, kinds, known) for t, e in self._targets(known).items()}

@@ -1,4 +1,4 @@
-"""The arguments of an engine, checked, and their form in a checkpoint."""
+"""Checks an engine's arguments, and converts them to and from the JSON stored in a checkpoint."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Settings:
             )
 
     def _check_requirements(self) -> None:
-        """Raise if an option lacks the rows or the sample that it requires."""
+        """Raise if an option requires retained rows or a sample and the engine keeps none."""
         if self.index and not self.retain:
             raise ArgumentError("an index requires retained rows", hint="leave retain=False out")
         if self.promotion is not None and not self.retain:
@@ -97,15 +97,15 @@ class Settings:
             )
 
     def measures(self) -> dict[str, Expression]:
-        """Return the parsed measures, by their text."""
+        """Return the parsed measures, keyed by their text."""
         return {text: parse_expression(text) for text in self.values}
 
     def combinations(self) -> dict[str, Expression]:
-        """Return the parsed intersections, by their text."""
+        """Return the parsed intersections, keyed by their text."""
         return {text: parse_predicate(text) for text in self.intersections}
 
     def facts(self) -> dict[str, Any]:
-        """Return the settings as JSON."""
+        """Return the settings as a dict that can be stored as JSON."""
         match self.window:
             case CountWindow(size, slide):
                 window: list[str | int | None] = ["count", size, slide]
@@ -117,7 +117,7 @@ class Settings:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Settings:
-        """Return the settings from ``facts``."""
+        """Build the settings from the dict that ``facts`` returned."""
         kind, *rest = facts["window"]
         made = {"count": CountWindow, "time": TimeWindow, "changelog": Changelog}[kind]
         sampling, promotion = facts["sampling"], facts["promotion"]

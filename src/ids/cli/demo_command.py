@@ -80,7 +80,7 @@ def _generate(session: Any, output: Path, rows: int) -> Path:
 
 
 def _stream(session: Any, story: Story, events: Path, output: Path, console: Console) -> None:
-    """Run the first listing as a stream, one file per batch, on the screen and in Parquet."""
+    """Run the paper's first query as a stream, one file per batch, on the screen and in Parquet."""
     import pyarrow.parquet as pq
 
     results = output / "attributions"
@@ -111,7 +111,7 @@ def _stream(session: Any, story: Story, events: Path, output: Path, console: Con
 
 
 def _conclude(session: Any, story: Story, events: Path, output: Path, console: Console) -> None:
-    """Run the second listing and the ranking as batches, and print the conclusion."""
+    """Run the paper's second query and the ranking query in batch mode; print the conclusion."""
     import pyarrow.parquet as pq
 
     from ids.demo import incident, ranked, ranking_table, verdict

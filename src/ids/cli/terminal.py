@@ -39,7 +39,7 @@ _DIGITS = 5  # significant digits of the largest number in a column
 
 
 def is_terminal() -> bool:
-    """Whether stdout is a terminal (the environment can override Rich's own test)."""
+    """Return whether stdout is a terminal (the environment can override Rich's own test)."""
     return sys.stdout.isatty()
 
 
@@ -312,7 +312,7 @@ def _end(line: str, code: int, debug: bool, excerpt: str | None = None) -> typer
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is the cause, even if a library has replaced it with another error."""
+    """Return whether Ctrl-C is the cause, even if a library has replaced it with another error."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -1,4 +1,4 @@
-"""The queries of the demo: the paper's listings, and a ranking of predicates by their change."""
+"""The demo's queries: the paper's example queries, and a ranking of predicates by their change."""
 
 from __future__ import annotations
 

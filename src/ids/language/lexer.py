@@ -95,7 +95,7 @@ class Cursor:
         return token
 
     def sees(self, *words: str) -> bool:
-        """Whether the next tokens are these words."""
+        """Return whether the next tokens are these words."""
         return all(self._ahead(step).word == word for step, word in enumerate(words))
 
     def accept(self, *words: str) -> bool:

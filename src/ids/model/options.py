@@ -111,7 +111,7 @@ def _is_number(given: Any) -> bool:
 
 
 def extremes_of(size: int) -> int:
-    """The default number of extreme rows on each side, for a sample of ``size`` rows."""
+    """Return the default number of extreme rows on each side, for a sample of ``size`` rows."""
     return size // 8
 
 

@@ -169,7 +169,7 @@ _LOCAL = re.compile(r"file:(//(localhost)?)?(?=/)", re.IGNORECASE)
 
 
 def is_remote(path: object) -> bool:
-    """Whether a path is a URI of another file system, which only Spark can read.
+    """Return whether a path is a URI of another file system, which only Spark can read.
 
     >>> is_remote("s3a://bucket/out"), is_remote("file:/tmp/out"), is_remote("out:1/")
     (True, False, False)

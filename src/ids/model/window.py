@@ -182,7 +182,7 @@ def parse_timestamp(text: str, *, with_time: bool = True) -> datetime | None:
 
 
 def microseconds_of(instant: datetime) -> int:
-    """Convert to whole microseconds since 1970 UTC; a datetime without a zone is in UTC."""
+    """Convert to whole microseconds since 1970 UTC; naive datetimes are treated as UTC."""
     aware = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
     return (aware - _EPOCH) // _MICROSECOND
 

@@ -150,18 +150,18 @@ class Factor(Protocol):
 
     @property
     def classes(self) -> int:
-        """Return how many classes were seen so far."""
+        """The number of classes seen so far."""
 
     @property
     def truths(self) -> npt.NDArray[np.int8]:
         """Return the truth of each unit on each class seen so far, int8[classes, units]."""
 
     def read(self, table: Table) -> Reading:
-        """Read a batch; this may add classes."""
+        """Read a batch, adding new classes if needed."""
 
 
 class _Classes:
-    """The classes of a factor: values with equal truths on all units are one class."""
+    """Groups the values of a factor into classes; in a class, every unit has the same truth."""
 
     def __init__(self, units: list[Expression]) -> None:
         self.units = units
@@ -285,7 +285,7 @@ class RangeFactor(_Classes):
         self._intervals: dict[np.dtype[Any], tuple[npt.NDArray[Any], Classes, int]] = {}
 
     def read(self, table: Table) -> Reading:
-        """Read a batch: evaluates the subject."""
+        """Evaluate the subject on a batch."""
         value = vector(self.subject, table)
         assert value.kind is not None
         dtype = value.values.dtype
@@ -319,7 +319,7 @@ class ConditionFactor(_Classes):
         self.class_of = self.classify(VALUE.name, data)
 
     def read(self, table: Table) -> Reading:
-        """Read a batch: evaluates the condition."""
+        """Evaluate the condition on a batch."""
         codes = (kleene(self.subject, table) + np.int8(1)).view(np.uint8)
         return Reading(spread(codes, table.rows), _ALL_VALID, self.class_of, 0)
 
@@ -750,7 +750,7 @@ class Refinement:
         return self._read(table)
 
     def _factors(self, table: Table) -> Split:
-        """Return the split, which is made from the columns of the first batch."""
+        """Return the predicates split into factors, using the columns of the first batch."""
         if self._split is None:
             schema = {name: column.kind for name, column in table.columns.items()}
             self._split = split(self.predicates, schema, has_arithmetic if self._whole else None)

@@ -211,7 +211,7 @@ _ZERO = Vector(Kind.NUMBER, np.zeros(1, np.int64))
 
 
 def has_arithmetic(expression: Expression) -> bool:
-    """Whether integers may overflow in an expression."""
+    """Return whether integers may overflow in an expression."""
     return any(
         isinstance(node, Negative | Arithmetic)
         or (isinstance(node, Call) and node.function == "ABS")

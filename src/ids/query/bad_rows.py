@@ -1,4 +1,4 @@
-"""Bad rows: which rows no aggregate can take, why, and the folder where they are set aside.
+"""Bad rows: which rows cannot be aggregated, why, and the folder they are written to.
 
 On Spark, ``spark_bad_rows`` has the same reasons, errors and files.
 """

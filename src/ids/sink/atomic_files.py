@@ -60,7 +60,7 @@ class Files(Readable, Protocol):
         ...
 
     def exists(self, name: str = "") -> bool:
-        """Tell whether the file or directory exists."""
+        """Return whether the file or directory exists."""
         ...
 
     def remove(self, name: str) -> None:

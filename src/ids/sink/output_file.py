@@ -63,14 +63,14 @@ class Target(NamedTuple):
         return [f"{self.stem}-{i:0{width}}{self.format.value}" for i in range(count)]
 
     def owns(self, name: str) -> bool:
-        """Tell whether this target would write a file of this name in the directory."""
+        """Return whether this target would write a file of this name in the directory."""
         number = r"-\d{5,}" if self.stem == _PART else r"(-\d{5,})?"
         stem, suffix = re.escape(str(self.stem)), re.escape(self.format.value)
         return re.fullmatch(stem + number + suffix, name) is not None
 
 
 def owned(name: str, places: Sequence[Target]) -> bool:
-    """Tell whether one of the targets would write a file of this name in their directory."""
+    """Return whether one of the targets would write a file of this name in their directory."""
     return any(place.owns(name) for place in places)
 
 
@@ -131,14 +131,14 @@ def parts(target: str | Path, stems: Sequence[str], format_: Format | None = Non
 
 
 def is_directory(target: str | Path) -> bool:
-    """Tell whether ``target`` is a directory, or ends with ``/``; a remote one must end with it."""
+    """Return whether ``target`` is a directory, or ends with ``/``; a remote one must end so."""
     if str(target).endswith(("/", os.sep)):
         return True
     return not is_remote(target) and Path(_real(target)).is_dir()
 
 
 def is_device(target: str | Path) -> bool:
-    """Tell whether ``target`` is written as a stream: a pipe, a terminal, ``/dev/stdout``."""
+    """Return whether ``target`` is written as a stream: a pipe, a terminal, ``/dev/stdout``."""
     if descriptor(target) is not None:
         return True
     try:

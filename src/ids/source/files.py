@@ -107,7 +107,7 @@ def _of_directory(path: P) -> list[P]:
 
 
 def has_files(path: FilePath, *, declared: bool) -> bool:
-    """Tell whether the directory of a stream has files yet; if not, ``declared`` must be true."""
+    """Return whether the directory of a stream has files yet; if not, ``declared`` must be true."""
     if path.is_file():
         raise SourceError(
             f"{path} is a file, but a stream reads a directory; "
@@ -297,7 +297,7 @@ def _csv_fault(path: Path, error: pa.ArrowInvalid) -> str:
 
 
 def _quote_left_open(path: Path) -> bool:
-    """Tell whether the last quote is never closed, which Arrow does not report.
+    """Return whether the last quote is never closed, which Arrow does not report.
 
     The file is read a second time only if its number of quotes is odd.
     """

@@ -150,7 +150,7 @@ def _breaks_lines(file: Path) -> bool:
 
 
 def _is_integer(name: str, parts: Sequence[TextPart]) -> bool:
-    """Tell whether a column is of an integer type in every file that has values in it."""
+    """Return whether a column is of an integer type in every file that has values in it."""
     held = [part.schema.field(name).type for part in parts if name in part.schema.names]
     valued = [type_ for type_ in held if not types.is_null(type_)]
     return bool(valued) and all(map(types.is_integer, valued))

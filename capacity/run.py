@@ -56,7 +56,8 @@ def _ids(spark: SparkSession, load: Load, place: Path) -> dict[str, float]:
         seconds.append(progress.seconds)
         used.append((_cpu(), _memory(), _shuffled(spark)))
 
-    running = ids.spark.start(
+    start: Any = ids.spark.start
+    running = start(
         load.script,
         checkpoint=place / "checkpoint",
         output=f"{place}/out/",

@@ -1,11 +1,12 @@
 """Map each row to a number, its cell, that determines the truth value of every predicate.
 
-As in process (``ids.predicates.atoms``), each predicate is broken down into elementary conditions
-on a single column, called units. Two values of a column are in the same class if all units have the
-same truth value for both. A row's cell encodes its classes as one mixed-radix number, with one
-digit per column. The predicates are then evaluated once per cell instead of once per row. If a
-column is compared with many constants, grouping by the column is cheaper than computing its class
-for every row; its units are then evaluated per group as well.
+As in process (``ids.predicates.atoms``), each predicate is broken down into units: elementary
+conditions on one column or one computed value. A factor groups the units on the same column or
+value, and divides its values into classes; values of one class have the same truth value in every
+unit. A row's cell encodes its classes as one mixed-radix number, with one digit per factor. The
+predicates are then evaluated once per cell instead of once per row. If a text column is compared
+with many constants, grouping by the column is cheaper than computing its class for every row; its
+units are then evaluated per group as well.
 
 For the Python workers, the truth values of a row's predicates are packed into BIGINTs, one bit per
 predicate.

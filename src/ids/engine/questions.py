@@ -87,7 +87,7 @@ class Questions:
         self._names: dict[str, Expression] | None = None  # registered predicates by key
         self._parse = lru_cache(maxsize=_MOST)(parse_predicate)
         self._plans = BoundedCache[Wording, Question](_MOST)
-        self._answers = BoundedCache[Wording, Attribution](_MOST)
+        self._answers: dict[Wording, Attribution] = {}  # plain: every answer after a slide is added
         self._slide = 0  # the slide after which the cached answers were computed
 
     def forget_answers(self) -> None:
@@ -109,6 +109,8 @@ class Questions:
             self.forget_answers()
         known = self._answers.get(asked)
         if known is None:
+            if len(self._answers) >= _MOST:
+                self.forget_answers()
             known = self._answers[asked] = self._answer(core, asked)
         return known
 

@@ -1,6 +1,6 @@
-"""Spark's failures as one-line errors: what failed, where, and the remedy.
+"""Translate Spark's exceptions into one-line errors that say what failed, where and what to do.
 
-A Spark failure is a page of Java traceback. The rules below search it for the cause, the most
+A Spark exception contains a long Java traceback. The rules below search it for the cause, the most
 specific rules first.
 """
 
@@ -23,12 +23,13 @@ from ids.errors import (
     UnknownNameError,
 )
 
-_Meaning = Callable[[re.Match[str], str], IdsError]  # of a match, in the text of the failure
+# returns the error for a rule's match in the text of the failure
+_Meaning = Callable[[re.Match[str], str], IdsError]
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn exceptions that Spark raises in the block into errors of IDS, chained to their cause."""
+    """Convert Spark exceptions raised in the block to IDS errors, with the exception as cause."""
     try:
         yield
     except Exception as error:
@@ -39,7 +40,7 @@ def translated() -> Iterator[None]:
 
 
 def translate(error: BaseException) -> IdsError | None:
-    """Return the error of IDS for a Spark exception; None for any other exception."""
+    """Return the IDS error for a Spark exception; None for any other exception."""
     from py4j.protocol import Py4JError  # imported here: a checkpoint is read without Spark
     from pyspark.errors import PySparkException
 
@@ -54,7 +55,7 @@ def translate(error: BaseException) -> IdsError | None:
 
 
 def _full_text(error: BaseException) -> str:
-    """Join the messages of an exception and its causes, including Java's tracebacks."""
+    """Return the messages of an exception and its causes as one text, with Java tracebacks."""
     texts: list[str] = []
     seen: set[int] = set()
     rest: list[BaseException | None] = [error]
@@ -70,7 +71,7 @@ def _full_text(error: BaseException) -> str:
 
 
 def unfit_workers(fact: str) -> SetupError:
-    """The error for workers whose Python cannot run our functions."""
+    """Return the error for workers whose Python cannot run our functions."""
     return SetupError(
         f"the Python of Spark's workers {fact}; install IDS there, or set PYSPARK_PYTHON to a "
         "Python that has it before the session (or the Spark Connect server) starts"
@@ -78,7 +79,7 @@ def unfit_workers(fact: str) -> SetupError:
 
 
 def unshared(place: str | Path) -> SourceError:
-    """The error for local files that the driver and the workers do not share."""
+    """Return the error for local files that the driver and the workers do not share."""
     return SourceError(
         f"the workers do not see the same {place} as the driver; use storage that they share"
     )

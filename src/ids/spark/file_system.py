@@ -1,8 +1,9 @@
-"""Files on any file system that Spark supports, accessed from the driver.
+"""Access files from the driver, on any file system that Spark supports.
 
-A local directory is accessed directly, so that it can be read before Java starts; any other
-(``s3a://``, ``hdfs://``, ``abfss://``, ``viewfs://``) is accessed through Hadoop, as Spark does.
-On a cluster, a small job checks that the driver and the workers share local files.
+Local directories are accessed directly, so that they can be read before Java starts. Remote ones
+(``s3a://``, ``hdfs://``, ``abfss://``, ``viewfs://``) are accessed through Hadoop's file system
+API, which Spark uses as well. On a cluster, a small job checks that the driver and the workers
+share local files.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from ids.spark.session import context_of, local_context
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# keeps Spark's writers from writing ``_SUCCESS`` if something else marks the files as complete
+# no ``_SUCCESS`` file, for writers that mark the files as complete in another way
 UNMARKED = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
 
 _ARROW = {name: name for name in ("s3", "hdfs", "gs", "abfs", "abfss")} | {"s3a": "s3"}
 _CHUNK = 1 << 23  # bytes per read from Java
-_TASKS = 8  # tasks to probe with if the session does not expose its parallelism
+_TASKS = 8  # number of tasks in the check if the session does not expose its parallelism
 
 
 def literal(uri: str) -> str:
@@ -43,14 +44,14 @@ def literal(uri: str) -> str:
 
 
 def files_at(place: str | Path, session: SparkSession | None = None) -> Files:
-    """Return the files of a directory, which may not exist yet; a remote one needs a session."""
+    """Return access to a directory, which may not exist yet; a remote one requires a session."""
     if not is_remote(place):
         return LocalFiles(local_path(place).absolute())
     return HadoopFiles(_classic(place, session), str(place).rstrip("/"))
 
 
 def readable_at(place: str | Path) -> Readable | None:
-    """Return the files of a directory, read without Spark; None if only Spark can access it."""
+    """Return read access to a directory without Spark; None if only Spark can access it."""
     if not is_remote(place):
         return LocalFiles(local_path(place).absolute())
     uri = str(place).rstrip("/")
@@ -60,8 +61,8 @@ def readable_at(place: str | Path) -> Readable | None:
     try:
         system, root = fs.FileSystem.from_uri(f"{_ARROW[scheme.lower()]}:{rest}")
     except (OSError, ValueError, NotImplementedError):
-        # pyarrow was built without this file system, or lacks its library or its address; the
-        # caller then tries Spark, which reports why it fails
+        # pyarrow was built without this file system, or cannot find its library or address. The
+        # caller then tries Spark, whose error explains the problem.
         return None
     return ArrowFiles(uri, system, root)
 
@@ -84,7 +85,7 @@ class ArrowFiles:
 
 
 def path_at(place: str | Path, session: SparkSession | None = None) -> FilePath:
-    """Return a path of a file or directory to read; a remote one needs a session."""
+    """Return the path of a file or directory to read; a remote one requires a session."""
     if not is_remote(place):
         return local_path(place)
     classic = _classic(place, session)
@@ -94,7 +95,7 @@ def path_at(place: str | Path, session: SparkSession | None = None) -> FilePath:
 
 
 def uri_of(path: FilePath) -> str:
-    """Return the URI of a path for Spark, whose default file system may not be the local one."""
+    """Return the URI of a path; without ``file:``, Spark might use another file system."""
     return f"file:{path.absolute()}" if isinstance(path, Path) else str(path)
 
 
@@ -110,7 +111,7 @@ def _classic(place: object, session: SparkSession | None) -> SparkSession:
 
 
 def _configuration(session: SparkSession) -> Any:
-    """Return the Hadoop settings that queries of the session use."""
+    """Return the Hadoop configuration that the session's queries use."""
     return session._jsparkSession.sessionState().newHadoopConf()
 
 
@@ -120,7 +121,7 @@ def _java_path(session: SparkSession, uri: str) -> Any:
 
 
 class HadoopFiles:
-    """A directory on one of Hadoop's file systems, accessed through the driver's Java."""
+    """A directory on one of Hadoop's file systems, accessed through the driver's JVM."""
 
     def __init__(self, session: SparkSession, uri: str) -> None:
         self.uri, self._session = uri, session
@@ -179,7 +180,7 @@ class HadoopFiles:
 
 
 class RemotePath:
-    """A path on one of Hadoop's file systems, with the part of ``pathlib`` that readers use."""
+    """A path on one of Hadoop's file systems, with the ``pathlib`` methods that readers use."""
 
     def __init__(self, system: Any, path: Any, text: str, status: Any = None) -> None:
         self._system, self._path, self._text = system, path, text
@@ -254,7 +255,10 @@ def _opened(system: Any, path: Any, place: object) -> BinaryIO:
 
 
 class _Reading(RawIOBase):
-    """A seekable file read by Java; a read is short only at the end of the file."""
+    """A seekable file that is read through Java.
+
+    A read returns fewer bytes than requested only at the end of the file.
+    """
 
     def __init__(self, stream: Any, size: int, place: object) -> None:
         self._stream, self._size, self._at, self._place = stream, size, 0, place
@@ -297,7 +301,7 @@ class _Reading(RawIOBase):
 
 @contextmanager
 def _access(place: object) -> Iterator[None]:
-    """Translate Java's file errors to ours, and a missing file to FileNotFoundError."""
+    """Convert a Java file error to an IDS error, or to FileNotFoundError if a file is missing."""
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -317,16 +321,16 @@ def _access(place: object) -> Iterator[None]:
 
 
 def is_on_cluster(session: SparkSession) -> bool:
-    """Tell whether tasks may run on other machines."""
+    """Return whether tasks may run on other machines."""
     return local_context(session) is None
 
 
 def check_shared(session: SparkSession, *places: str | Path | None) -> None:
     """Raise SourceError if the workers and the driver do not share a local output directory.
 
-    The driver writes a file for each parallel task, and each task reads one. Only if all succeed,
-    the tasks write files, and the driver reads them; so no file is left on a worker's own disk. If
-    a directory does not exist yet, its parent is tested.
+    The driver writes one file per parallel task, and the tasks read these files. Only if that
+    succeeds do the tasks write files, which the driver reads. In this order, no file is left behind
+    on a worker's own disk. If a directory does not exist yet, its parent is tested.
     """
     if not is_on_cluster(session):
         return
@@ -336,7 +340,7 @@ def check_shared(session: SparkSession, *places: str | Path | None) -> None:
 
 
 def check_seen(session: SparkSession, files: Sequence[FilePath]) -> None:
-    """Raise SourceError if workers cannot read a table's local files; one reads the smallest."""
+    """Raise SourceError if workers cannot read a table's local files, tested with the smallest."""
     local = [file for file in files if isinstance(file, Path)]
     if not local or not is_on_cluster(session):
         return
@@ -347,7 +351,7 @@ def check_seen(session: SparkSession, files: Sequence[FilePath]) -> None:
 
 @contextmanager
 def _probing(place: str | Path) -> Iterator[None]:
-    """If a job fails on the files of ``place``, raise that the workers do not share them."""
+    """If a job in the block fails, raise the error that the workers do not share ``place``."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

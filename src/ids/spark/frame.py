@@ -1,13 +1,14 @@
-"""A Spark table as IDS uses it: numbered columns, row origins, watermarks, Arrow functions.
+"""Prepare a DataFrame for IDS: number its columns, add row origins, and find its watermark.
 
-Columns are renamed ``c0``, ``c1``, …, and columns that IDS adds start with ``ids_``. So names of
-the user never clash with ours, and names that differ only in case stay distinct in any session.
-``ids_origin`` is the position of a row in the input; it orders rows whose ORDER BY columns are
-equal. If a streaming DataFrame already has a watermark, its delay is the lateness.
+Columns are renamed ``c0``, ``c1``, …, and columns that IDS adds start with ``ids_``. This way, the
+user's column names never clash with ours, and names that differ only in case stay distinct in any
+session. ``ids_origin`` is the position of a row in the input; it orders rows whose ORDER BY columns
+are equal. If a streaming DataFrame already has a watermark, its delay is used as the lateness.
 
-``mapped`` runs a function over Arrow batches in the Python workers. With a local master the
-workers use this Python, even if another ``python3`` comes first on PATH. On a cluster the workers
-use their own Python, and one job per session checks that it has this version of IDS.
+``mapped`` runs a function over Arrow batches in the Python workers. With a local master, the
+workers use the current Python interpreter, even if another ``python3`` comes first on PATH. On a
+cluster, the workers use their own Python, and one job per session checks that it has the same
+version of IDS.
 """
 
 from __future__ import annotations
@@ -47,26 +48,26 @@ if TYPE_CHECKING:
 Batches = Iterator[pa.RecordBatch]
 
 ORIGIN = "ids_origin"
-LATER = "CAST(NULL AS BIGINT)"  # Spark cannot count rows on a stream
+LATER = "CAST(NULL AS BIGINT)"  # placeholder for the row number, unavailable on a stream
 DELAY = "spark.watermarkDelayMs"  # Spark's own key in the metadata of a column
 
 _MARK = "ids"
 _ROW_NUMBER = "monotonically_increasing_id()"
 _PACKAGE = "ids-engine"
 _BATCH = 2**16  # rows per Arrow batch
-_CHANGING = Lock()  # held while a context's Python is replaced by this one
+_CHANGING = Lock()  # held while a context's Python settings are replaced
 _CHECKED: set[str] = set()  # sessions whose workers have this version of IDS
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The rows of a table, the columns that IDS can read, and why it cannot read the others.
+    """The rows of a table, with the columns that IDS can and cannot read.
 
-    data         columns ``c0``, ``c1``, … and those that our own sources add (``ids_origin``)
-    columns      user's column name → SQL over ``data``
-    unsupported  user's column name → why it cannot be read
-    watermarks   column with a watermark set by the user → its delay in ms
-    misread      tells what the text of a column was probably meant to be
+    data         columns ``c0``, ``c1``, … and those that IDS adds on reading (``ids_origin``)
+    columns      the SQL of each of the user's columns, by name
+    unsupported  why a column cannot be read, by the user's column name
+    watermarks   the delay in ms of each watermark that the user has set, by column name
+    misread      returns the type that a text column was probably meant to have
     """
 
     data: DataFrame
@@ -77,7 +78,7 @@ class Frame:
 
     @classmethod
     def of(cls, data: DataFrame) -> Frame:
-        """Build a frame from a DataFrame's schema; no job runs."""
+        """Build a frame from a DataFrame's schema, without running a job."""
         columns: dict[str, Typed] = {}
         unsupported: dict[str, str] = {}
         taken: dict[str, Column] = {}
@@ -116,12 +117,12 @@ class Frame:
 
 
 def numbered(number: int) -> str:
-    """Name the table's column number ``number``."""
+    """Return the name of the table's column ``number``."""
     return f"c{number}"
 
 
 def by_number(data: DataFrame) -> DataFrame:
-    """Rename the columns to numbers: some sessions do not distinguish names by case."""
+    """Rename the columns to ``c0``, ``c1``, …, because some sessions ignore the case of names."""
     return data.toDF(*map(numbered, range(len(data.columns))))
 
 
@@ -133,7 +134,7 @@ def applied(data: DataFrame, program: Program) -> DataFrame:
 
 
 def _described(type_: T.DataType) -> str:
-    """Describe an unsupported type, if possible in the same words as the in-process reader."""
+    """Return the description of an unsupported type, if possible that of the in-process reader."""
     try:
         return article(str(to_arrow_type(type_)))
     except PySparkException:
@@ -141,26 +142,28 @@ def _described(type_: T.DataType) -> str:
 
 
 def added_column(columns: Collection[str], sql: str, name: str) -> Column:
-    """Write a column that IDS adds to a table with ``columns``.
+    """Return a column that IDS adds to a table with ``columns``.
 
-    Its metadata identifies it. It is also called ``name`` unless the table has such a column.
+    The column is identified by its metadata. Its name is ``name`` unless the table already has a
+    column with that name.
     """
     return F.expr(sql).alias(unused(name, columns), metadata={_MARK: name})
 
 
 def mark_of(field: T.StructField) -> str | None:
-    """Return the ``name`` given to ``added_column``, or None for one of the table's own columns."""
+    """Return the ``name`` passed to ``added_column``; None for the table's own columns."""
     mark: str | None = field.metadata.get(_MARK)
     return mark
 
 
 def with_origin(df: DataFrame) -> DataFrame:
-    """Add ``ids_origin``, which ascends in the order of the input.
+    """Add ``ids_origin``, which increases in the order of the input.
 
-    It is a struct of the file, the offset where the task started to read it, and the row's number
-    in the task (``read`` has already added it; Kafka rows have topic, partition and offset). Other
-    DataFrames number their rows partition by partition. On a stream the row number may be NULL:
-    call this again on the micro-batch, before its rows are shuffled.
+    It is a struct of the file, the offset at which the task started to read the file, and the row's
+    number in the task. For Kafka, it contains the topic, partition and offset. DataFrames from
+    ``read`` already have this column. Rows of DataFrames without files are numbered partition by
+    partition. On a stream, the row number may be NULL; then call this again on the micro-batch,
+    before its rows are shuffled.
     """
     if ORIGIN in df.columns:
         origin = df.schema[ORIGIN].dataType
@@ -174,11 +177,11 @@ def with_origin(df: DataFrame) -> DataFrame:
 
 
 def name_origin(*, encoded: bool, row: str | None = None) -> str:
-    """Write the origin of a row in one of the files of a directory.
+    """Return the SQL for the origin of a row that is read from a file.
 
-    A task reads its part of a file in order, so within (file, start) Spark's row counter ascends.
-    ``row`` replaces the counter. Pass ``encoded`` if Spark may write file names with ``%20``,
-    which sorts differently.
+    A task reads its part of a file in order, so within (file, start) Spark's row counter increases.
+    ``row`` is SQL to use instead of the counter. Set ``encoded`` if Spark may report encoded file
+    names (a space as ``%20``), which sort differently.
     """
     name = "_metadata.file_name"
     decoded = f"url_decode(replace({name}, '+', '%2B'))" if encoded else name
@@ -190,12 +193,12 @@ def _origin(file: str, start: str, row: str) -> str:
 
 
 def _file_of(df: DataFrame) -> list[Column] | None:
-    """Return the file of a row and where the task started in it; None if there are no files."""
-    # Spark Connect logs a missing column as an error, and here it is none
+    """Return columns for a row's file and the task's start offset; None if there are no files."""
+    # Spark Connect logs a missing column as an error, but here it is expected
     log = PySparkLogger.getLogger("DataFrameQueryContextLogger")
     was, log.disabled = log.disabled, True
     try:
-        # metadataColumn, because a table may have a column called _metadata
+        # metadataColumn works even if the table has its own column called _metadata
         file = df.metadataColumn("_metadata")
         found = [file["file_path"].alias("file"), file["file_block_start"].alias("start")]
         types = [type_ for _, type_ in df.select(*found).dtypes]
@@ -207,9 +210,9 @@ def _file_of(df: DataFrame) -> list[Column] | None:
 
 
 def _watermarks(data: DataFrame) -> dict[str, int]:
-    """Find the columns with a watermark, and the delay of each in milliseconds.
+    """Return the columns with a watermark, and the delay of each in milliseconds.
 
-    The empty name means that the column was dropped or changed after ``withWatermark``.
+    An empty name stands for a column that was dropped or changed after ``withWatermark``.
     """
     fields = data.schema.fields
     found = {field.name: int(field.metadata[DELAY]) for field in fields if DELAY in field.metadata}
@@ -219,7 +222,7 @@ def _watermarks(data: DataFrame) -> dict[str, int]:
 
 
 def _has_watermark(plan: Any) -> bool:
-    """Tell whether one of Spark's logical plans contains a watermark."""
+    """Return whether a logical plan of Spark contains a watermark."""
     children = plan.children()
     return plan.nodeName() == "EventTimeWatermark" or any(
         _has_watermark(children.apply(number)) for number in range(children.size())
@@ -227,7 +230,7 @@ def _has_watermark(plan: Any) -> bool:
 
 
 def lateness_of(plan: SelectPlan, frame: Frame, asked: int | None) -> int:
-    """Return how late a row may be, in µs: as ``asked``, or the delay of the table's watermark."""
+    """Return how late a row may be, in µs: ``asked``, or the delay of the table's watermark."""
     if not frame.watermarks:
         return asked or 0
     column = plan.order_by[0]
@@ -259,7 +262,7 @@ def mapped(
 
 
 def whole_partition(batches: Batches, work: Callable[[pa.Table], pa.Table]) -> Batches:
-    """Apply ``work`` to all rows of a partition at once; an empty partition yields nothing."""
+    """Apply ``work`` to all rows of a partition as one table, unless the partition is empty."""
     held = [batch for batch in batches if batch.num_rows]
     if held:
         table = work(pa.Table.from_batches(held).combine_chunks())
@@ -267,7 +270,10 @@ def whole_partition(batches: Batches, work: Callable[[pa.Table], pa.Table]) -> B
 
 
 def check_workers(session: SparkSession) -> None:
-    """Raise SetupError if the workers have no IDS, or another version; one job per session."""
+    """Raise SetupError if the workers lack IDS or have another version of it.
+
+    This runs one job per session.
+    """
     if local_context(session) is not None:
         return
     name = getattr(session, "session_id", None) or session.sparkContext.applicationId
@@ -298,7 +304,7 @@ def check_workers(session: SparkSession) -> None:
 
 @contextmanager
 def _this_python(context: SparkContext) -> Iterator[None]:
-    """Make Spark create functions for this Python and its IDS while the block runs."""
+    """Within the block, create Spark functions that run with this Python and its version of IDS."""
     python, environment = context.pythonExec, context.environment
     paths = [str(Path(ids.__file__).parents[1]), environment.get("PYTHONPATH", "")]
     context.pythonExec = sys.executable
@@ -310,7 +316,7 @@ def _this_python(context: SparkContext) -> Iterator[None]:
 
 
 def _installed() -> str:
-    """Return the installed version of IDS; empty if it is not an installed package."""
+    """Return the installed version of IDS, or '' if the package is not installed."""
     try:
         return version(_PACKAGE)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Kafka topics as tables and outputs: ``kafka://host:9092/topic``, one JSON object per message.
+"""Read and write Kafka topics (``kafka://host:9092/topic``), with one JSON object per message.
 
 pyspark is imported only inside functions, because addresses are checked before Java starts.
 """
@@ -28,7 +28,10 @@ _JSON = """map("ignoreNullFields", "false", "timeZone", "UTC", \
 
 
 class Topic(NamedTuple):
-    """``kafka://host:9092,other:9092/topic?option=value``; the connector gets the options."""
+    """The address of a topic: ``kafka://host:9092,other:9092/topic?option=value``.
+
+    The options are passed to Spark's Kafka connector.
+    """
 
     servers: str
     name: str
@@ -52,14 +55,14 @@ class Topic(NamedTuple):
 
 
 def is_kafka(place: object) -> bool:
-    """Tell whether a table or an output is a Kafka topic."""
+    """Return whether a table or an output is a Kafka topic."""
     return isinstance(place, str) and place.startswith(_SCHEME)
 
 
 def packages_for(places: Iterable[object]) -> list[str]:
-    """List the packages that a session needs to read and write ``places``.
+    """Return the packages that a session needs to read and write ``places``.
 
-    The connector must have Spark's version, because it uses Spark's internals.
+    The Kafka connector relies on Spark internals, so its version must match Spark's.
     """
     import pyspark
 
@@ -67,7 +70,7 @@ def packages_for(places: Iterable[object]) -> list[str]:
 
 
 def undeclared(place: str) -> SourceError:
-    """The error for a topic whose columns are not declared."""
+    """Return the error for a topic whose columns are not declared."""
     return SourceError(
         f"{place} has no schema; declare its columns with schema='a STRING, b DOUBLE'"
     )
@@ -83,7 +86,7 @@ def read_kafka(
 ) -> DataFrame:
     """Read a topic's messages as rows, from the earliest one unless ``startingOffsets`` is set.
 
-    The columns are those of ``decoded``.
+    The result has the columns that ``decoded`` returns.
     """
     topic = Topic.parse(place)
     if not schema:
@@ -100,7 +103,10 @@ def read_kafka(
 
 
 def struct_of(schema: Mapping[str, str]) -> StructType:
-    """Convert declared columns to the schema for Spark's JSON parser; epoch times are text."""
+    """Return the schema of the declared columns for Spark's JSON parser.
+
+    Epoch times are parsed as text and converted later.
+    """
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
 
@@ -117,10 +123,10 @@ def struct_of(schema: Mapping[str, str]) -> StructType:
 
 
 def decoded(received: DataFrame, columns: StructType) -> DataFrame:
-    """Parse messages, in the columns of Kafka's connector, to rows.
+    """Parse messages, as received from Spark's Kafka connector, into rows.
 
-    The result has the declared columns, ``ids_origin``, and ``ids_malformed``: the text of a
-    message that is not such a JSON object, else NULL.
+    The result has the declared columns, ``ids_origin`` and ``ids_malformed``. The latter contains
+    the text of a message that is not a JSON object with these columns, and is NULL otherwise.
     """
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
@@ -142,13 +148,13 @@ def decoded(received: DataFrame, columns: StructType) -> DataFrame:
         F.expr(typed(f"row.{quoted(field.name)}", field.dataType.simpleString())).alias(field.name)
         for field in columns.fields
     ]
-    # a message without a value deletes a key in Kafka: it is not a row
+    # a message without a value deletes a key in Kafka, so it is not a row
     malformed = added_column(names, f"IF(empty, '', row.{corrupt})", MALFORMED)
     return parsed.select(*values, added_column(names, ORIGIN, ORIGIN), malformed)
 
 
 def messages(data: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
-    """Convert rows to Kafka's ``key`` (NULL without ``keys``) and ``value``, as JSON objects."""
+    """Convert rows to Kafka's ``key`` and ``value``, as JSON objects; without keys, key is NULL."""
     from ids.spark.frame import by_number
 
     fields = {name: f"c{number} AS {quoted(name)}" for number, name in enumerate(data.columns)}
@@ -161,7 +167,8 @@ def messages(data: DataFrame, keys: Sequence[str] = ()) -> DataFrame:
 
 def send(rows: DataFrame, topic: Topic) -> int:
     """Send ``messages`` to a topic and return their number."""
-    rows = rows.persist()  # computed once: Kafka's writer does not report to an Observation
+    # persisted to compute the rows only once; an Observation does not work with Kafka's writer
+    rows = rows.persist()
     try:
         count = rows.count()
         (

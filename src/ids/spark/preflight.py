@@ -1,6 +1,6 @@
-"""What is known and checked before Java starts: where tables are, their schemas, mistakes.
+"""Locate tables, read their schemas and report mistakes before Java is started.
 
-Neither this module nor what it imports needs pyspark.
+Neither this module nor the modules it imports need pyspark.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from ids.spark.stream_output import Output, Target, file_output
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_HIGHEST_DEGREE = 2  # panes keep sums and sums of squares
+_HIGHEST_DEGREE = 2  # panes contain sums and sums of squares
 _MOST = 100_000  # rows that Spark's max_by can keep
 _PART = r"([^\W\d]\w*|`[^`]+`)"
 _TABLE = re.compile(rf"{_PART}(\.{_PART})*")
@@ -73,7 +73,7 @@ class Location:
         return at_once(ParquetPart, self.files)
 
     def schema(self, columns: Mapping[str, str], nulls: Sequence[str]) -> Schema:
-        """Return the columns that Spark will read, some with their declared types."""
+        """Return the schema that Spark will read, with declared types where there are any."""
         place = str(self.place)
         if self.format == "parquet":
             return source_schema(with_declared_types(FileSource(self.parts), columns, place))
@@ -104,23 +104,23 @@ class Location:
             reader = session.read.format(format_).schema(schema).options(**options)
             return reader.load([literal(uri_of(file)) for file in members])
         suffixes = ",".join(suffix for suffix, known in FORMATS.items() if known == self.format)
-        # skips a file that is still being copied under another name
+        # skips files that are still being copied under a temporary name
         options = {"pathGlobFilter": f"*{{{suffixes}}}", **options}
         stream_reader = session.readStream.format(format_).schema(schema).options(**options)
         return stream_reader.load(literal(uri_of(self.place)))
 
     def has_odd_names(self) -> bool:
-        """Tell whether Spark encodes a file's name (``a b.csv`` as ``a%20b.csv``)."""
+        """Return whether Spark would encode a file name (``a b.csv`` as ``a%20b.csv``)."""
         return any(re.search(r"[^\w.=-]", file.name, re.ASCII) for file in self.files)
 
 
 def locate(path: FilePath) -> Location:
-    """Find the table at a file, or at a directory of files of one format, as in process."""
+    """Return the files of a table, given a file or a directory with files of one format."""
     return Location(path, *find_files(path))
 
 
 def may_be_table(place: object) -> bool:
-    """Tell whether a place is not a local file, but may be a table in Spark's catalog.
+    """Return whether ``place`` may be a table in Spark's catalog rather than a file.
 
     >>> may_be_table("lake.sales.orders"), may_be_table("orders.parquet"), may_be_table("in/")
     (True, False, False)
@@ -132,7 +132,7 @@ def may_be_table(place: object) -> bool:
 
 
 def source_schema(source: Source) -> Schema:
-    """Return the columns of a table that is open in process."""
+    """Return the schema of a table that was opened in process."""
     kinds = {**source.schema, **dict.fromkeys(source.untyped)}
     return Schema(kinds, source.unsupported, partial(misread_of, source))
 
@@ -144,7 +144,7 @@ def schema_at(
     *,
     stream: bool = False,
 ) -> Schema:
-    """Return the columns at a local ``place`` or in a topic, some with their declared types.
+    """Return the schema of local files or a topic, with declared types where there are any.
 
     The directory of a ``stream`` may be empty.
     """
@@ -160,7 +160,7 @@ def schema_at(
 
 
 def _declared(columns: Mapping[str, str]) -> Schema:
-    """Return the schema of columns that are only declared."""
+    """Return the schema that consists of the declared columns."""
     plain = {name: plain_type(type_) for name, type_ in columns.items()}
     kinds = {name: kind_of_type(type_) for name, type_ in plain.items() if type_ is not None}
     return Schema(kinds, {n: article(columns[n].lower()) for n, t in plain.items() if t is None})
@@ -182,7 +182,7 @@ def steps_of(
 
 
 def _need_no_spark(tables: Mapping[str, object]) -> bool:
-    """Tell whether all tables are local files, or topics."""
+    """Return whether all tables are local files or topics."""
     return all(
         is_kafka(place)
         or (isinstance(place, str | Path) and not (is_remote(place) or may_be_table(place)))
@@ -216,7 +216,7 @@ def check_stream(
     retain: bool = False,
     seed: int = 0,
 ) -> None:
-    """Raise the errors of ``ids.spark.start`` that can be found without Spark."""
+    """Raise those errors of ``ids.spark.start`` that can be detected without Spark."""
     checked_seed(seed)
     statements_of(script)
     files = None if is_remote(checkpoint) else files_at(checkpoint)
@@ -242,7 +242,7 @@ def check_stream(
 
 
 def _written(output: Target) -> Output | None:
-    """Return the local files that a stream writes to; None if it writes elsewhere."""
+    """Return the output if it consists of local files; None if the stream writes elsewhere."""
     if output is None or callable(output):
         return None
     if is_kafka(output):
@@ -252,7 +252,10 @@ def _written(output: Target) -> Output | None:
 
 
 def only_select(steps: Iterable[Step]) -> tuple[Select, SelectPlan]:
-    """Return the only SELECT of a script for a stream; raise ScriptError for other scripts."""
+    """Return the only SELECT of a stream's script; raise ScriptError if there is not exactly one.
+
+    SHOW and EXPLAIN are rejected as well.
+    """
     known = list(steps)
     selects = [step.statement for step in known if isinstance(step.statement, Select)]
     if len(known) > len(selects):
@@ -280,7 +283,10 @@ def refuse_final(plan: SelectPlan, at: Position | None = None) -> None:
 
 
 def refuse_beyond_panes(plan: SelectPlan) -> None:
-    """Raise ScriptError if the panes of a time window cannot store a game or a sample."""
+    """Raise ScriptError if a time window has an item that cannot be computed on Spark.
+
+    Panes contain no sums of cubes or higher powers, and samples have a maximum size.
+    """
     if not isinstance(plan.window, TimeWindow):
         return
     high = [item.game.name for item in plan.items if item.game.degree > _HIGHEST_DEGREE]
@@ -301,7 +307,7 @@ def refuse_beyond_panes(plan: SelectPlan) -> None:
 
 
 def refuse_retained_rows(plan: SelectPlan, retain: bool) -> None:
-    """Raise ScriptError if the rows of a count window should be retained."""
+    """Raise ScriptError if ``retain`` is set for a count window."""
     if retain and not isinstance(plan.window, TimeWindow):
         raise ScriptError(
             "only a time window can retain rows, and this window is ROWS",
@@ -310,7 +316,7 @@ def refuse_retained_rows(plan: SelectPlan, retain: bool) -> None:
 
 
 def ahead_cap(max_ahead: Duration | None) -> int | None:
-    """Return by how many µs a row may be ahead of the other rows; None if there is no limit."""
+    """Return how far ahead of the other rows a row may be, in µs; None if there is no limit."""
     cap = None if max_ahead is None else microseconds(max_ahead)
     if cap is not None and cap < 1:
         raise ArgumentError(

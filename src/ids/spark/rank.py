@@ -1,16 +1,18 @@
-"""Rows to tasks without a sort: the rows that each task answers, and the rows it only needs.
+"""Divide the rows of count windows among tasks without sorting them.
 
 The values of the first ORDER BY column are assigned to buckets, in order; equal values share a
-bucket. Numbers and timestamps are divided evenly between the smallest and the largest, or at
-quantiles if they are skewed; texts are divided by the bytes after their common prefix.
+bucket. The range of numbers and timestamps is divided into equal intervals, or at quantiles if the
+values are skewed. Texts are divided by the bytes after their common prefix.
 
-A key with many rows is cut into parts between buckets, one task per part:
+The rows of a heavy key, one with many rows, are cut between buckets into parts, one task per part.
+A task emits only for the part's own rows, but also reads its halo:
 
     buckets   ▁▃▅▂▁▂▄▆▃▁▂▃▅▂     rows of a key, by the first ORDER BY column, ascending
     part 0    └─own─┘
-    part 1       └halo┘└─own─┘    the halo: earlier rows that are in the part's first windows
+    part 1       └halo┘└─own─┘    the halo: earlier rows that the part's first windows contain
 
-The histogram is exact, so the rank of every part's first row is known, and nothing is sorted.
+The histogram counts the rows in each bucket exactly. It determines the rank of each part's first
+row (how many rows of the key precede it), so the input does not have to be sorted.
 """
 
 from __future__ import annotations
@@ -32,15 +34,15 @@ from ids.spark.frame import ORIGIN
 from ids.spark.spark_prepare import FAULT, Ready, Survey, survey_columns, surveyed
 
 TASK = "ids_task"
-RANK = "ids_rank"  # of a row from the state: how many rows of its key came before it
-OLD = "ids_old"  # whether a row was answered before
+RANK = "ids_rank"  # how many rows of the key precede a stored row
+OLD = "ids_old"  # whether the emits of a row were computed in an earlier batch
 HEAVY = "ids_heavy"
 BUCKET = "ids_b"
 
 Counts = npt.NDArray[np.int64]
 
 _BUCKETS = 1024
-_BYTES = 7  # of a text: the most that fit into a BIGINT
+_BYTES = 7  # bytes of a text that are used: as many as fit into a BIGINT
 _WIDEST = 2**62
 _QUANTILES = 256
 _MOST_HEAVY = 64
@@ -50,22 +52,22 @@ _TASKS = 16
 
 
 def order(number: int) -> str:
-    """Name the column of ORDER BY column ``number``."""
+    """Return the column name for ORDER BY column ``number``."""
     return f"ids_o{number}"
 
 
 def stream_order(plan: SelectPlan, data: DataFrame) -> list[Column]:
-    """Return the order of the stream: the ORDER BY columns, then the order of the input."""
+    """Return the columns to sort by: the ORDER BY columns, then the position in the input."""
     orders = [data[order(n)].asc_nulls_first() for n in range(len(plan.order_by))]
     return [*orders, data[ORIGIN].asc()]
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Buckets 0 … ``count - 1`` of a value.
+    """Assigns values to the buckets 0 … ``count - 1``.
 
-    number  SQL of a BIGINT or DOUBLE that ascends with the value
-    bucket  SQL of the value's bucket
+    number  the SQL of a BIGINT or DOUBLE that increases with the value
+    bucket  the SQL of the value's bucket
     """
 
     number: str
@@ -74,7 +76,7 @@ class Buckets:
 
     @classmethod
     def between(cls, value: Typed, low: Any, high: Any) -> Buckets:
-        """Return even buckets between the smallest and the largest (finite) value."""
+        """Return buckets of equal width between the smallest and the largest finite value."""
         if low is None or high is None or low == high:
             return cls("0L", "0", 1)
         if value.kind is Kind.TEXT:
@@ -96,7 +98,10 @@ class Buckets:
 
     @classmethod
     def _even_doubles(cls, number: str, low: float, high: float) -> Buckets:
-        """Divide halves, so that no difference overflows; infinities and NaN go to the ends."""
+        """Return buckets of equal width; infinities and NaN are put into the first or last one.
+
+        All values are halved, so that differences cannot overflow.
+        """
         span = high * 0.5 - low * 0.5
         factor = _BUCKETS / span if span else 0.0
         if not (isfinite(factor) and factor > 0.0):
@@ -106,14 +111,17 @@ class Buckets:
         return cls(number, bucket, _BUCKETS)
 
     def at(self, quantiles: Sequence[float | int]) -> Buckets:
-        """Return buckets that are divided at the given values of ``number`` instead."""
+        """Return other buckets, whose boundaries are the given values of ``number``."""
         cuts = [constant(q).text for q in sorted({q for q in quantiles if isfinite(q)})]
         bucket = search(f"({self.number}) <=", cuts, [str(k) for k in range(len(cuts) + 1)])
         return Buckets(self.number, bucket, len(cuts) + 1)
 
 
 def _text_number(text: str, low: bytes, high: bytes) -> str:
-    """Write the first bytes in which texts between ``low`` and ``high`` differ, as a number."""
+    """Return the SQL that converts a text to a number, from the bytes after the common prefix.
+
+    All texts are between ``low`` and ``high``.
+    """
     shared = 0
     while shared < min(len(low), len(high)) and low[shared] == high[shared]:
         shared += 1
@@ -122,7 +130,10 @@ def _text_number(text: str, low: bytes, high: bytes) -> str:
 
 
 def survey_order(plan: SelectPlan, rows: Ready) -> tuple[Survey, Buckets]:
-    """Survey the rows and choose buckets for the first ORDER BY column, in one job."""
+    """Survey the rows (see ``Survey``) and choose buckets for the first ORDER BY column.
+
+    Both are done in one job.
+    """
     value = rows.columns[plan.order_by[0]]
     sound = f"{FAULT} IS NULL"
     if value.type == "double":
@@ -139,11 +150,11 @@ def survey_order(plan: SelectPlan, rows: Ready) -> tuple[Survey, Buckets]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a key's rows.
+    """A part of a key's rows, with its halo.
 
-    first, start, stop  buckets: the halo is ``first`` to ``start``, own rows ``start`` to ``stop``
-    base                rows of the key before the halo
-    halo                rows of the halo
+    first, start, stop  buckets: the halo is in [first, start), the part's own rows in [start, stop)
+    base                how many rows of the key precede the halo
+    halo                how many rows the halo has
     """
 
     first: int
@@ -154,9 +165,10 @@ class Part:
 
     @classmethod
     def of(cls, before: Counts, start: int, stop: int, halo: int) -> Part:
-        """Return the part of some buckets, with at least ``halo`` rows before it if there are any.
+        """Return the part with the buckets in [start, stop).
 
-        ``before`` is the number of rows before each bucket.
+        Its halo has at least ``halo`` rows, or all earlier rows if there are fewer. ``before``
+        contains the number of rows before each bucket.
         """
         wanted = max(int(before[start]) - halo, 0)
         first = min(int(np.searchsorted(before, wanted, side="right")) - 1, start)
@@ -164,14 +176,15 @@ class Part:
 
 
 def halo_of(window: CountWindow) -> int:
-    """Return how many earlier rows an emit needs: its window, and the window one slide before."""
+    """Return how many rows an emit needs, including those of the window one slide before."""
     return window.size + window.slide
 
 
 def cut(counts: Counts, target: int, halo: int, old: int = 0) -> list[Part]:
-    """Cut between buckets, so that each part has about ``target`` own rows.
+    """Cut between buckets into parts with about ``target`` own rows each.
 
-    The first ``old`` rows were answered before: a bucket of only these belongs to no part.
+    Emits of the first ``old`` rows were computed before; a bucket with no other rows belongs to no
+    part.
     """
     before = np.concatenate([[0], np.cumsum(counts)])
     total = int(before[-1]) - old
@@ -187,7 +200,7 @@ def cut(counts: Counts, target: int, halo: int, old: int = 0) -> list[Part]:
 
 
 def last_alone(counts: Counts, slide: int, halo: int) -> list[Part]:
-    """Return the part with the key's last emit; none if it has no emit."""
+    """Return a list of the part with the key's last emit; [] if the key has no emit."""
     before = np.concatenate([[0], np.cumsum(counts)])
     emit = int(before[-1]) // slide * slide
     if emit == 0:
@@ -197,13 +210,13 @@ def last_alone(counts: Counts, slide: int, halo: int) -> list[Part]:
 
 
 def end_of(counts: Counts, halo: int) -> Part:
-    """Return an empty part after all rows: its halo is what future rows need."""
+    """Return an empty part after all rows, whose halo has the rows that future windows need."""
     before = np.concatenate([[0], np.cumsum(counts)])
     return Part.of(before, len(counts), len(counts), halo)
 
 
 def tasks_of(parts: Sequence[Part], offset: int, bucket: str) -> tuple[str, str]:
-    """Write the first and the last task that need a row, by its bucket; NULL if none does.
+    """Return the SQL for the first and the last task that need a row; NULL if no task does.
 
     The parts are tasks ``offset``, ``offset + 1``, …. A row belongs to its own part, and to the
     halo of every later part up to the last one whose halo starts at or before the row.
@@ -222,10 +235,10 @@ def tasks_of(parts: Sequence[Part], offset: int, bucket: str) -> tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The position of a task's rows in their key.
+    """The position of a task's rows among all rows of their key.
 
-    base  rows of the key before the first
-    halo  rows at the beginning that are not answered
+    base  how many rows of the key precede the task's first row
+    halo  how many of the task's first rows have no emits in this task
     """
 
     base: int
@@ -234,12 +247,12 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The tasks that need a row, as SQL.
+    """SQL expressions that determine which tasks need a row.
 
-    heavy        over the keys: the number of a key that is cut into parts, or NULL
-    bucket       over ``order(0)``: the bucket of the first ORDER BY column
-    first, last  over HEAVY and BUCKET: the first and the last task of a row; NULL: no task
-    bounds       the position of each task's rows in their key; None for a task of whole keys
+    heavy        from the keys: the number of the heavy key, or NULL
+    bucket       from ``order(0)``: the bucket of the first ORDER BY column
+    first, last  from HEAVY and BUCKET: the first and the last task that need a row; NULL: none
+    bounds       the position of each task's rows in their key; None for a task with whole keys
     """
 
     heavy: str
@@ -252,10 +265,10 @@ class Ranked:
 class Heavy(NamedTuple):
     """A key with more rows than a task should have.
 
-    rows    its number of rows
-    old     how many of them were answered before; they come first
-    base    rows of the key before all of them
-    counts  int64[buckets], its rows in each bucket
+    rows    the number of its rows
+    old     how many of these, the first ones, had their emits computed before
+    base    how many rows of the key precede all of these
+    counts  int64[buckets], the number of rows in each bucket
     """
 
     values: tuple[Any, ...]
@@ -267,10 +280,11 @@ class Heavy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Rows of heavy keys divided by their order, and rows of all other keys divided by key.
+    """Divides the rows of heavy keys by their order, and the rows of all other keys by key.
 
     keys    the key columns
-    light   the number of rows of the other keys
+    heavy   the heavy keys
+    light   how many rows the other keys have in total
     target  how many own rows a task should have
     bucket  SQL, see ``Ranked``
     """
@@ -283,7 +297,7 @@ class Division:
     bucket: str = "0"
 
     def emits(self) -> Ranked:
-        """Return the tasks that answer the rows."""
+        """Return the tasks that compute the emits."""
         window, parts = self._window, []
         for key in self.heavy:
             if self.plan.final:
@@ -293,9 +307,10 @@ class Division:
         return self._ranked(parts, -(-self.light // self.target))
 
     def tails(self, rows: int) -> Ranked:
-        """Return the tasks that find the last rows of each key, of about ``rows`` rows in total.
+        """Return the tasks that select the last rows of each key from about ``rows`` rows.
 
-        The number of tasks of whole keys is a power of two, so that each bucket of keys is in one.
+        The number of tasks with whole keys is a power of two, so that all keys with the same
+        ``key_bucket`` are in one task.
         """
         parts = [[end_of(key.counts, halo_of(self._window))] for key in self.heavy]
         light = max(rows - sum(key.rows for key in self.heavy), 1)
@@ -328,7 +343,7 @@ class Division:
 
 
 def key_bucket(keys: Sequence[str], buckets: int) -> str:
-    """Write the number of a key's bucket, below ``buckets``."""
+    """Return the SQL that hashes a key to a bucket number below ``buckets``."""
     return f"pmod(xxhash64({', '.join(keys)}), {buckets}L)" if keys else "0L"
 
 
@@ -350,12 +365,12 @@ def divide(
     new: int | None = None,
     target: int | None = None,
 ) -> Division:
-    """Divide rows with keys and ``order(0)`` among tasks; no job runs if one task is enough.
+    """Divide rows among tasks; no job runs if one task is enough.
 
-    data    the rows
-    rows    their number
-    new     how many are not answered yet, default all; the others are OLD, some with a RANK
-    target  how many own rows a task should have; chosen by default
+    data    the rows, with the key columns and ``order(0)``
+    rows    the number of rows
+    new     how many rows still need emits, default all; the others are OLD, some with a RANK
+    target  how many own rows a task should have; chosen automatically by default
     """
     assert isinstance(plan.window, CountWindow)
     fresh = rows if new is None else new
@@ -370,7 +385,7 @@ def divide(
     numbered = numbered.filter(f"{HEAVY} IS NOT NULL")
     counts = _histogram(numbered, len(found), buckets)
     if buckets.count > 1 and counts.max() > target:
-        # a bucket is too full to cut between buckets
+        # one bucket alone has too many rows for a task, so divide at quantiles instead
         steps = ", ".join(f"{k / _QUANTILES!r}D" for k in range(1, _QUANTILES))
         row = numbered.agg(F.expr(f"approx_percentile({buckets.number}, array({steps}))")).first()
         assert row is not None
@@ -383,7 +398,7 @@ def divide(
 def _heavy_keys(
     data: DataFrame, keys: Sequence[str], rows: int, target: int, *, has_old: bool
 ) -> list[Heavy]:
-    """Find the keys with more than ``target`` new rows, most rows first, without their counts."""
+    """Return the keys with more than ``target`` new rows, most rows first; counts are empty."""
     counts = np.zeros(0, np.int64)
     if not keys and not has_old:
         return [Heavy((), rows, 0, 0, counts)]
@@ -396,7 +411,7 @@ def _heavy_keys(
 
 
 def _heavy_number(names: Sequence[str], heavy: Sequence[Heavy]) -> str:
-    """Write the number of a row's key among the heavy keys; NULL for any other key."""
+    """Return the SQL for the number of a row's key among the heavy keys; NULL for other keys."""
     if not names:
         return "0"
     tests = []

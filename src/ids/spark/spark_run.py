@@ -1,4 +1,4 @@
-"""Scripts over DataFrames, files and topics: what ``ids.query`` does in process, on Spark."""
+"""Run scripts over DataFrames, files and topics on Spark, as ``ids.query`` does in process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ids.spark.spark_prepare import Ready, ready
 from ids.spark.table_reader import catalog_table, read, retyped
 from ids.spark.time_windows import VALUE_RANGE, streamed_windows, time_windows
 
-_SOME = 1_000  # rows of a DataFrame that are read to guess what a text column was meant to be
+_SOME = 1_000  # rows of a DataFrame that are read to guess the intended type of a text column
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def sql(
 ) -> DataFrame:
     """Run a script on Spark and return the emits of its last SELECT as a DataFrame.
 
-    script       str: statements that are separated by semicolons
+    script       str: statements separated by semicolons
     tables       dict, or keyword arguments, by name: a DataFrame (batch or streaming), a file, a
                  directory, a table of Spark's catalog, ``kafka://host:9092/topic``, or anything
                  that ``ids.sql`` accepts
@@ -83,16 +83,17 @@ def sql(
     lateness     str or timedelta: how late a row of a stream may be, as in ``"10 seconds"``;
                  default: the delay of the table's own watermark, or 0
     value_range  (float, float), default (1e-9, 1e12): the smallest nonzero and the largest
-                 magnitude of a stream's values; another value ends the stream with an error
-    seed         int, default 0: selects the rows that an APPROXIMATE item samples
+                 magnitude of a stream's values; any other value stops the stream with an error
+    seed         int, default 0: determines which rows an APPROXIMATE item samples
     schema       str or dict: types of some columns, as in ``"ts EPOCH_SECONDS, latency DOUBLE"``,
                  or a dict of such texts by table; required for a topic
     null         str, or several: texts that mean NULL in CSV and JSON Lines files
 
     Returns one row per emit: the PARTITION BY columns, ``emit_at``, ``n`` (rows in the window),
-    then the items. A batch result is in the order of the emits; a streaming table gives a streaming
-    DataFrame, to be written in append mode. A script without a SELECT returns its last SHOW or
-    EXPLAIN. A batch runs a job at once to measure the values, and the rest when the result is used.
+    then the items. A batch result is sorted in the order of the emits. For a streaming table, the
+    result is a streaming DataFrame, to be written in append mode. If the script has no SELECT, the
+    result of its last SHOW or EXPLAIN is returned. A batch query immediately runs one job to
+    determine the range of the values; everything else runs lazily, when the result is used.
 
     Raises ScriptError for a mistake in the script, SourceError for a table that cannot be read,
     DataError for a bad row, and SetupError if Spark cannot start or its workers lack IDS.
@@ -177,7 +178,7 @@ def run_script(
     )
     kept: dict[str, BatchBadRows] = {}  # by table
     with translated():
-        # all statements are planned first: a mistake is raised before the first one runs
+        # all statements are planned before the first one runs, so mistakes are reported early
         for step in list(planned(script, lambda statement: frames.of(statement).schema)):
             statement, plan = step.statement, step.plan
             if not isinstance(statement, Select) or plan is None:
@@ -204,7 +205,7 @@ def opened(
 ) -> Frame:
     """Open a table of a script: a DataFrame, a table of the catalog, files, or data in memory.
 
-    ``columns`` are declared types, and ``nulls`` mean NULL in text files.
+    ``columns`` contains declared types; the texts in ``nulls`` mean NULL in text files.
     """
     table = catalog_table(session, data)
     data = data if table is None else table
@@ -223,7 +224,7 @@ def opened(
 
 
 def _as_in_process(frame: Frame, known: Schema) -> Frame:
-    """Complete a frame with columns that Spark cannot describe: all NULL, or not supported."""
+    """Add columns that only the in-process reader reports: all NULL, or of unsupported types."""
     nothing = {name: Typed("NULL", None) for name, kind in known.kinds.items() if kind is None}
     unsupported = frame.unsupported | dict(known.unsupported)
     held = frame.columns | nothing
@@ -231,7 +232,10 @@ def _as_in_process(frame: Frame, known: Schema) -> Frame:
 
 
 def _in_memory(session: SparkSession, source: Source, columns: Iterable[str]) -> DataFrame:
-    """Convert a table in memory, with the reasons why values do not fit their declared types."""
+    """Convert a table in memory to a DataFrame.
+
+    For each declared column, another column explains why a value does not fit the declared type.
+    """
     table = to_table(source.read(source.schema))
     own = table.column_names
     for name in columns:
@@ -239,7 +243,7 @@ def _in_memory(session: SparkSession, source: Source, columns: Iterable[str]) ->
         rows, why = unfit_rows(source, [name])
         reasons[rows] = why
         table = table.append_column(UNFIT + name, pa.array(reasons, pa.string()))
-    # by number, because names may differ only in case
+    # columns are numbered, because their names may differ only in case
     places = [numbered(number) for number in range(table.num_columns)]
     data = session.createDataFrame(table.rename_columns(places))
     held = [F.col(place).alias(name) for place, name in zip(places, own, strict=False)]
@@ -248,7 +252,7 @@ def _in_memory(session: SparkSession, source: Source, columns: Iterable[str]) ->
 
 
 def _misread_in(data: DataFrame, columns: Mapping[str, str], name: str) -> Misread | None:
-    """Guess from some rows what a text column of a DataFrame was meant to be."""
+    """Guess the intended type of a text column of a DataFrame from some of its rows."""
     if name in columns or data.isStreaming:
         return None
     some = data.select(quoted(name)).limit(_SOME).toArrow()
@@ -260,7 +264,7 @@ def _batch(statement: Select, plan: SelectPlan, frame: Frame, kept: BatchBadRows
 
     def on_faults(_: Ready, faults: int) -> None:
         nonlocal bad
-        # a row's number counts the rows before WHERE
+        # rows are numbered before WHERE is applied
         placed = frame.placed()
         if kept is None:
             raise refused(plan.table, placed, ready(plan, placed))

@@ -1,8 +1,9 @@
-"""Results of Spark, written as the files of ``ids.sink`` or to a Kafka topic.
+"""Write the results of Spark to files, in the formats of ``ids.sink``, or to a Kafka topic.
 
-Spark's tasks write the files of a directory. The driver writes a single file: Spark spools the
-result in order beside it, and the driver copies it one row group at a time. In both cases the
-written rows are counted, and must be as many as were computed.
+If the target is a directory, Spark's tasks write its files. A single file is written by the driver:
+Spark first writes the result, in order, to temporary files next to it, and the driver then copies
+one row group at a time. In both cases an error is raised if the number of rows written differs from
+the number computed.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 _GROUP = 1 << 20  # rows per row group, Arrow's default
 _BATCH = 1 << 16
 _PAUSE = 0.2
-_TASK_TIMEOUT = 30.0  # seconds for tasks to end; in a shared session they may be of other jobs
+_TASK_TIMEOUT = 30.0  # seconds to wait for tasks; in a shared session, other jobs may have some
 
 
 def write_parts(
@@ -79,8 +80,8 @@ def write_parts(
 ) -> tuple[list[str], int]:
     """Write rows to a directory, one file per partition; return file names and row count.
 
-    Raises SourceError if the driver does not see all that was computed, as on a disk that it does
-    not share with the workers. ``durable`` files survive a crash of the machine.
+    Raises SinkError if the driver finds less than was computed, for example because it does not
+    share the disk with the workers. If ``durable`` is set, the files survive a machine crash.
     """
     computed = Observation()
     data = data.observe(computed, F.count(F.lit(1)).alias("rows"))
@@ -120,10 +121,11 @@ def write_parts(
 
 
 def _run_to_end(session: SparkSession, job: Callable[[], None]) -> None:
-    """Call ``job``, which makes Spark write; if it fails, wait until nothing writes any more.
+    """Call ``job``, which writes with Spark; if it fails, wait until no task is writing any more.
 
-    An interrupt leaves a call into Java at once, but the call continues there and may start its
-    tasks later. So the call runs in a thread of its own, which ends when Java has finished.
+    On an interrupt, a call into Java returns immediately in Python, but continues in Java and may
+    start tasks later. The job is therefore called in a separate thread, which ends when Java has
+    finished.
     """
     failed: list[BaseException] = []
     tag = f"ids-{token_hex(8)}"
@@ -150,10 +152,10 @@ def _run_to_end(session: SparkSession, job: Callable[[], None]) -> None:
 
 
 def _wait_for_tasks(session: SparkSession) -> None:
-    """Wait for the tasks of a failed job, which Spark ends a while later.
+    """Wait for the tasks of a failed job, which may continue for a while.
 
-    The scheduler is asked, because Spark's status lags behind and does not yet include tasks that
-    have just started.
+    This uses Spark's scheduler, because the status tracker is delayed and does not include tasks
+    that have just started.
     """
     end = monotonic() + _TASK_TIMEOUT
     try:
@@ -169,7 +171,10 @@ def _wait_for_tasks(session: SparkSession) -> None:
 
 @contextmanager
 def _microseconds(session: SparkSession) -> Iterator[None]:
-    """Write Parquet timestamps in µs, which every reader supports; Spark's default is INT96."""
+    """Within the block, write Parquet timestamps in µs, which all readers support.
+
+    Spark's default is INT96.
+    """
     before = session.conf.get(_TIMESTAMPS, None)
     session.conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
     try:
@@ -182,7 +187,7 @@ def _microseconds(session: SparkSession) -> Iterator[None]:
 
 
 def _rows(data: DataFrame, files: Files, name: str, parts: list[Entry]) -> int:
-    """Count the rows in written Parquet files."""
+    """Return the number of rows in the Parquet files that were written."""
     if isinstance(files, LocalFiles):
         return sum(pq.read_metadata(files.path / name / part.name).num_rows for part in parts)
     if not parts:
@@ -193,7 +198,7 @@ def _rows(data: DataFrame, files: Files, name: str, parts: list[Entry]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Formats rows as text, one chunk of lines per batch; Spark calls it with Arrow batches."""
+    """Formats Arrow batches as text, with one output row (of several lines) per batch."""
 
     schema: pa.Schema
     format_: Format
@@ -226,8 +231,9 @@ def write(df: DataFrame, target: str | Path, keys: Sequence[str] = ()) -> int:
             ``kafka://host:9092/topic``
     keys    columns whose JSON is the key of a Kafka message, usually those of PARTITION BY
 
-    A file appears only when it is complete. A topic gets every row at least once, as Kafka's
-    connector guarantees. Raises SourceError if the target cannot be written.
+    A file becomes visible only when it is complete. A topic receives every row at least once, as
+    Spark's Kafka connector guarantees. Raises SinkError or SourceError if the target cannot be
+    written.
     """
     with translated():
         if is_kafka(target):
@@ -241,10 +247,10 @@ def write(df: DataFrame, target: str | Path, keys: Sequence[str] = ()) -> int:
 def writing(
     places: Sequence[Target], session: SparkSession
 ) -> Iterator[Callable[[DataFrame, Target], int]]:
-    """Yield a function that writes results to ``places``: all files, or files of one directory.
+    """Yield a function that writes results to ``places``: single files, or files of one directory.
 
-    Raises SourceError at once for a place that cannot be written. The files of a directory appear
-    together, when the block succeeds.
+    An error is raised immediately if a place cannot be written. The files of a directory become
+    visible together, when the block succeeds.
     """
     first = places[0]
     check_shared(session, first.place)
@@ -260,7 +266,7 @@ def writing(
 
 
 def _write_directory(files: Files, staged: Staged, df: DataFrame, place: Target) -> int:
-    """Let Spark's tasks write the files of a result."""
+    """Write a result to files of a directory, in Spark's tasks."""
     schema, below = arrow_schema(df), f"{staged.directory}/{place.stem}"
     data = df if place.format is Format.PARQUET else by_number(df)
     parts, rows = write_parts(data, schema, files, below, place.format)
@@ -277,7 +283,7 @@ def _write_directory(files: Files, staged: Staged, df: DataFrame, place: Target)
 
 
 def _write_file(df: DataFrame, place: Target) -> int:
-    """Let the driver write the only file of a result."""
+    """Write a result to a single file, in the driver."""
     if not is_remote(place.place):
         with opened(place) as stream:
             return write_stream(df, stream, place)
@@ -299,7 +305,7 @@ def _write_file(df: DataFrame, place: Target) -> int:
 
 
 def write_stream(df: DataFrame, stream: BinaryIO, place: Target) -> int:
-    """Write a batch DataFrame in its order to the stream of ``place``; return the row count."""
+    """Write a batch DataFrame, in order, to the open file of ``place``; return the row count."""
     schema = arrow_schema(df)
     with _spooled(df, place) as (batches, rows):
         written = write_batches(batches, schema, stream, place.format)
@@ -309,7 +315,7 @@ def write_stream(df: DataFrame, stream: BinaryIO, place: Target) -> int:
 
 
 def arrow_schema(df: DataFrame) -> pa.Schema:
-    """Return the schema that the in-process engine gives such a result."""
+    """Return the Arrow schema that the same result has in process."""
     fields = []
     for name, type_ in df.dtypes:
         found = ARROW_TYPES.get(type_.partition(" ")[0].upper())  # a string may have a collation
@@ -324,10 +330,10 @@ def arrow_schema(df: DataFrame) -> pa.Schema:
 
 @contextmanager
 def _spooled(df: DataFrame, place: Target) -> Iterator[tuple[Iterator[pa.RecordBatch], int]]:
-    """Yield the rows of ``df`` in order, and their number, from a hidden temporary directory.
+    """Write ``df`` to a hidden temporary directory; yield its rows in order, and their number.
 
-    It is beside the file; for a device it is in the local temporary directory, so on a cluster the
-    rows are collected instead.
+    The directory is next to the file. If ``place`` is a device, the local temporary directory is
+    used; on a cluster, which does not share it, the rows are collected in the driver instead.
     """
     session = df.sparkSession
     if place.device and is_on_cluster(session):
@@ -358,7 +364,7 @@ def _batches(files: Files, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
 def write_batches(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, stream: BinaryIO, format_: Format
 ) -> int:
-    """Write Arrow batches as ``ids.sink`` writes a table, holding one row group at a time."""
+    """Write Arrow batches as ``ids.sink`` writes a table, one row group at a time."""
     rows = 0
     with (
         pq.ParquetWriter(stream, schema) if format_ is Format.PARQUET else nullcontext() as parquet
@@ -375,7 +381,7 @@ def write_batches(
 
 
 def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows in tables of one row group each; the last is smaller, and none is empty."""
+    """Yield the rows in tables of one row group each; the last may be smaller, but not empty."""
     held: list[pa.Table] = []
     rows = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""A running stream: how it is started or resumed, awaited, stopped and asked."""
+"""Start a stream or resume it from its checkpoint, wait for it, stop it and query its window."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _TICK = 0.05
 
 
 class Collected:
-    """Emits in memory, for a stream without an output."""
+    """Collects the emits in memory, for a stream without an output."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._tables = [schema.empty_table()]
@@ -115,7 +115,7 @@ class Stream:
 
     @property
     def is_active(self) -> bool:
-        """Whether the stream is still processing rows."""
+        """True while the stream is running."""
         return bool(self.query.isActive)
 
     @property
@@ -124,7 +124,7 @@ class Stream:
         return self._batches.progress
 
     def table(self) -> pa.Table:
-        """Return all emits since the start, as a pyarrow.Table.
+        """Return all emits since the stream was last started, as a pyarrow.Table.
 
         Raises StateError if the stream was started with an output.
         """
@@ -158,7 +158,7 @@ class Stream:
         return window_end(self._checkpoint, self._session)
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait until the stream ends by itself, which only ``available_now`` does, or fails.
+        """Wait until the stream fails or, with ``available_now``, has processed all rows.
 
         timeout  float, default None: the longest time to wait, in seconds; None: no limit
 
@@ -235,7 +235,7 @@ def start(
     """Start a script with one SELECT as a stream, or resume it from its checkpoint.
 
     script         str: REGISTER PREDICATE statements, and one SELECT with EMIT CHANGES
-    checkpoint     str or Path: the directory of the stream's state, new or of this stream
+    checkpoint     str or Path: the directory for the stream's state, new or used by this stream
     output         str or Path: a directory of Parquet files ("out/"; or "out.csv/", "out.jsonl/"),
                    a growing .csv or .jsonl file, or "kafka://host:port/topic"; or a function called
                    with each batch's emits as a pyarrow.Table; None (default): see Stream.table
@@ -244,15 +244,15 @@ def start(
     max_ahead      str or timedelta, default "1 day": rows newer than the others by more than this
                    are set aside and counted; None: no limit
     trigger        str or timedelta: the time between batches; None: as soon as rows arrive
-    available_now  bool, default False: process the rows that are there now, then end
-    bad_rows       str or Path: a directory for rows with a NULL time, NaN or infinity; None: these
-                   fail the stream
+    available_now  bool, default False: process the rows that are available now, then end
+    bad_rows       str or Path: a directory for rows with a NULL time, NaN or infinity; None: such
+                   a row stops the stream with an error
     retain         bool, default False: store the rows of a time window, for ``ids.spark.ask``
     seed           int, default 0: determines which rows APPROXIMATE samples
     schema         str such as "ts EPOCH_SECONDS, x DOUBLE", or a dict by table; None: inferred
     null           str or list of str: texts that mean NULL in CSV and JSON Lines files
     spark          SparkSession: by default that of the tables, the active one, or a new local one
-    on_progress    function that is called with a StreamProgress after each batch
+    on_progress    function: called with a StreamProgress after each batch
     tables         dict, or keyword arguments, by name: a directory, "kafka://host:port/topic", the
                    name of a table in Spark's catalog, or a streaming DataFrame
 
@@ -270,7 +270,7 @@ def start(
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What a stream runs; times are in µs."""
+    """The settings of a stream to be started; times are in µs."""
 
     script: str
     tables: Mapping[str, object]
@@ -290,7 +290,7 @@ class _Job:
         spark: SparkSession | None,
         on_progress: Callable[[StreamProgress], None] | None,
     ) -> Stream:
-        """Check everything, without Spark where that is possible, and start the query."""
+        """Check all settings, where possible before Spark starts, and start the query."""
         tables, retain = self.tables, self.retain
         if not has_session(tables.values(), spark):
             check_stream(
@@ -324,7 +324,7 @@ class _Job:
         return Stream(query, batches, collected, held, checkpoint, session)
 
     def _bound(self, session: SparkSession) -> tuple[SelectPlan, Frame]:
-        """Return the plan of the script's SELECT, and its table."""
+        """Return the plan of the script's SELECT, and the table it reads."""
         wait = not self.available_now
         frames = Tables(self.tables, partial(_opened, session, self.declared, wait))
         select, plan = only_select(planned(self.script, lambda one: frames.of(one).schema))
@@ -359,7 +359,7 @@ def _classic(session: SparkSession) -> SparkSession:
 
 
 def _opened(session: SparkSession, known: Declared, wait: bool, data: object, name: str) -> Frame:
-    """Open a table; ``wait`` for the first file if its directory is empty."""
+    """Open a table. If its directory is empty and ``wait`` is set, wait for the first file."""
     columns, table = known.columns(name), catalog_table(session, data, stream=True)
     data = data if table is None else table
     if isinstance(data, str | Path):
@@ -380,7 +380,7 @@ def _opened(session: SparkSession, known: Declared, wait: bool, data: object, na
 def _misread_at(
     session: SparkSession, path: str | Path, known: Declared, table: str, name: str
 ) -> Misread | None:
-    """Return the type that a text column in the files of a stream probably should have."""
+    """Return the type that a column read as text probably should have, or None."""
     columns = known.columns(table)
     if is_kafka(path) or name in columns:
         return None
@@ -399,7 +399,10 @@ def _output(target: Target | Collected, session: SparkSession, keys: Sequence[st
 
 @contextmanager
 def _locked(files: Files) -> Iterator[BinaryIO | None]:
-    """Create the checkpoint, and lock it until the file is closed; close it if the block fails."""
+    """Create the checkpoint and yield its lock file, which is closed if the block fails.
+
+    The checkpoint stays locked until that file is closed.
+    """
     try:
         files.make("ids")
     except OSError as error:
@@ -415,7 +418,10 @@ def _locked(files: Files) -> Iterator[BinaryIO | None]:
 
 
 def _store(files: Files, session: SparkSession, output: Output, stream: dict[str, object]) -> Store:
-    """Claim the checkpoint, and return its store; the output of a new stream must be empty."""
+    """Claim the checkpoint for a stream and return its store.
+
+    Raises SinkError if a new stream's output is not empty.
+    """
     store = Store(files, session)
     if not claimed(files):
         output.check()
@@ -431,7 +437,7 @@ def _store(files: Files, session: SparkSession, output: Output, stream: dict[str
 
 
 def source_columns(data: DataFrame) -> frozenset[str]:
-    """Return the columns of a DataFrame's sources; its other columns are computed from these."""
+    """Return the columns that a DataFrame's sources provide, before any are computed from them."""
     leaves = data._jdf.queryExecution().analyzed().collectLeaves()
     outputs = [leaves.apply(number).output() for number in range(leaves.size())]
     return frozenset(
@@ -442,8 +448,8 @@ def source_columns(data: DataFrame) -> frozenset[str]:
 def check_files(session: SparkSession, checkpoint: Files, columns: Collection[str]) -> None:
     """Reject a micro-batch with a Parquet file that is incomplete or lacks one of ``columns``.
 
-    Spark would read a missing column as NULLs. Only the footers of the current batch's files are
-    read, which Spark lists in the ``checkpoint``.
+    Spark would read a missing column as NULLs. The files of the current batch are those that Spark
+    lists in the ``checkpoint``; only their footers are read.
     """
 
     def schema(path: str) -> ParquetPart:
@@ -458,7 +464,7 @@ def check_files(session: SparkSession, checkpoint: Files, columns: Collection[st
 
 
 def _arrived(checkpoint: Files) -> Iterator[str]:
-    """Return the Parquet files of the last batch in the logs of Spark's sources."""
+    """Yield the Parquet files of the last batch, as recorded in the logs of Spark's sources."""
     for source in checkpoint.entries("spark/sources"):
         folder = f"spark/sources/{source.name}"
         logs = [e.name for e in checkpoint.entries(folder) if e.name.split(".")[0].isdigit()]

@@ -1,18 +1,21 @@
-"""A micro-batch of a stream, processed so that a crash at any moment loses and repeats nothing.
+"""Process the micro-batches of a stream so that a crash neither loses nor duplicates rows.
+
+A manifest is a small file that describes the state of the stream after a batch. It lists the
+pieces, which are directories of Parquet files that one batch has written (``stream_store``).
 
     manifest i-1 ─▶ step ─▶ bad rows, emits (under names that depend only on i) ─▶ manifest i
 
 Spark records the offsets of batch i before the batch begins, and its completion after manifest i
-is written. So a repeated batch either finds its manifest and has nothing to do, or starts from the
-same manifest with the same rows and writes the same files again.
+is written. If a batch is retried, there are two cases: its manifest already exists, and nothing is
+left to do; or it starts from the same manifest with the same rows and rewrites the same files.
 
-Each kind of window is a ``Step``, which turns a ``Batch`` into an ``Outcome``. ``Ahead`` protects
-the watermark from rows far ahead of the others:
+Each kind of window is a ``Step``, which turns a ``Batch`` into an ``Outcome``. Rows far ahead of
+the others in event time would advance the watermark too far. ``Ahead`` prevents that:
 
-    at most max_ahead after the newest row so far ─▶ taken
-    beyond such a gap, and many rows ─────────────▶ taken: the stream has moved on
-    beyond it, and very few rows ─────────────────▶ set aside: the others are still before it
-    beyond it, one row and no others ─────────────▶ waits for the next micro-batch
+    at most max_ahead after the newest row so far ─▶ accepted
+    after a longer gap, and many rows ────────────▶ accepted: the stream has moved on
+    after a longer gap, and very few rows ────────▶ set aside: their event times are probably wrong
+    after a longer gap, and the only row ─────────▶ held back until the next micro-batch
 """
 
 from __future__ import annotations
@@ -75,13 +78,13 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of the rows of a micro-batch that pass WHERE.
+    """Row counts of a micro-batch, after WHERE.
 
-    rows     all rows, except one that waits
+    rows     all rows, except one that is held back
     late     valid rows older than the watermark before the batch, which are dropped
-    bad      rows that no window can contain
+    bad      rows that cannot be in any window, such as those without an event time
     ahead    valid rows too far ahead of the others, which are set aside
-    waiting  1 if a row far ahead waits for more rows near it
+    waiting  1 if a row far ahead of the others is held back until the next micro-batch
     """
 
     rows: int
@@ -92,7 +95,7 @@ class Counts:
 
     @property
     def taken(self) -> int:
-        """Number of rows that windows contain, now or later."""
+        """The number of accepted rows: neither late nor bad nor too far ahead."""
         return self.rows - self.late - self.bad - self.ahead
 
 
@@ -101,7 +104,7 @@ class Batch:
     """A micro-batch, the state before it, and the store for the state after it.
 
     number     Spark's batch id
-    data       rows as read from the source
+    data       the rows as read from the source
     lateness   µs
     before     manifest of the previous batch; None for the first batch
     store      where the state is written
@@ -119,30 +122,30 @@ class Batch:
 
     @property
     def revision(self) -> Revision | None:
-        """The change from the previous batch's script; None for the first batch."""
+        """The change from the previous batch's script to this one; None for the first batch."""
         if self.before is None or self.script is None:
             return None
         return Revision(Script.read(self.before.facts["script"]), self.script)
 
     @property
     def facts(self) -> dict[str, Any] | None:
-        """The facts of the step before the batch; None for the first batch."""
+        """The values that the step stored after the previous batch; None for the first batch."""
         return None if self.before is None else self.before.facts["step"]
 
     def pieces(self, kind: str) -> list[Piece]:
-        """Return the pieces of a kind before the batch."""
+        """Return the pieces of this kind that the previous batch's manifest lists."""
         return [] if self.before is None else self.before.of(kind)
 
 
 class Cap(NamedTuple):
-    """Rows up to this event time are taken; the others are set aside, or one of them waits."""
+    """The latest accepted event time; newer rows are set aside, or a single one is held back."""
 
     limit: int
     waits: bool = False
 
 
 class Group(NamedTuple):
-    """Rows without a gap between them.
+    """Rows with no gap longer than max_ahead between them.
 
     rows         number of rows
     first, last  event times of the oldest and the newest
@@ -156,11 +159,12 @@ class Group(NamedTuple):
 
 
 def cap_of(newest: int | None, near: int, groups: Sequence[Group], max_ahead: int) -> Cap:
-    """Decide up to which event time the rows of a micro-batch are taken.
+    """Decide up to which event time the rows of a micro-batch are accepted.
 
     ``near`` is the number of rows that are not ahead, ``newest`` the newest event time of these
-    and of all rows so far; ``groups`` are the other rows, ordered by time. A group is taken, with
-    all before it, if it has two rows, and one per thousand rows of the busiest interval before it.
+    and of all rows so far; ``groups`` are the other rows, ordered by time. A group is accepted,
+    along with all groups before it, if it has at least two rows and at least a thousandth of the
+    rows in the busiest interval before it.
     """
     crowd = near
     for group in groups:
@@ -171,14 +175,14 @@ def cap_of(newest: int | None, near: int, groups: Sequence[Group], max_ahead: in
     limit = _LEAST if newest is None else newest
     if near or not groups:
         return Cap(limit)
-    # single rows, far apart, and no others: each is taken once another comes after it
+    # The batch consists of single rows, far apart: each is accepted once a newer one arrives.
     return Cap(groups[-2].last if len(groups) > 1 else limit, waits=True)
 
 
 def groups_of(rows: Integers, first: Integers, last: Integers, max_ahead: int) -> list[Group]:
-    """Combine intervals into groups without a gap.
+    """Combine intervals into groups with no gap longer than ``max_ahead`` inside.
 
-    Each interval has a number of rows, and their first and last event times.
+    The arrays contain, for each interval, its row count and its first and last event times.
     """
     order = np.argsort(first)
     rows, first, last = rows[order], first[order], last[order]
@@ -193,10 +197,10 @@ def groups_of(rows: Integers, first: Integers, last: Integers, max_ahead: int) -
 class Ahead:
     """Decides which rows of a micro-batch are too far ahead of the others.
 
-    name       column of the event time
+    name       the event time column
     max_ahead  µs; None: unlimited
-    front      newest event time taken before the batch, µs
-    watermark  before the batch, µs
+    front      the newest event time accepted before the batch, µs
+    watermark  the watermark before the batch, µs
     """
 
     name: str
@@ -211,14 +215,16 @@ class Ahead:
         on_faults: Faults,
         take: Callable[[Ready], tuple[Counts, int | None, Found]],
     ) -> tuple[Ready, Counts, Found, list[Piece]]:
-        """Take the rows that are not too far ahead; the others get a fault, or one of them waits.
+        """Pass the rows that are not too far ahead to ``take``.
 
-        ``take`` also returns the newest event time so far; ``on_faults`` is called if there are bad
-        rows, or rows ahead. The last result is the piece of the row that waits.
+        The other rows are marked with a fault, or a single one is held back. ``take`` returns
+        the counts, the newest event time so far and a result. ``on_faults`` is called if there are
+        bad rows or rows ahead. The last value returned is a list with the piece that stores the
+        row held back, if there is one.
         """
         limit, last, waiting = self._limit(), _MOST, list[Piece]()
         taken = self._capped(rows, Cap(_MOST))
-        # rows are rarely ahead: take all of them, and examine them only if one may be ahead
+        # Rows are rarely ahead, so accept all of them, and check further only if one may be ahead.
         if limit > _LEAST:
             counts, newest_time, found = take(taken)
             last = _LEAST if newest_time is None else newest_time
@@ -234,13 +240,13 @@ class Ahead:
         return taken, counts, found, waiting
 
     def _limit(self) -> int:
-        """Return the time up to which rows are never ahead."""
+        """Return the event time up to which rows are always accepted."""
         if self.max_ahead is None:
             return _MOST
         return _LEAST if self.front is None else self.front + self.max_ahead
 
     def _settled(self, rows: Ready, limit: int) -> Cap:
-        """Decide from the rows of the batch, with one or two jobs."""
+        """Determine the cap from the rows of the batch, in one or two Spark jobs."""
         assert self.max_ahead is not None
         late = "" if self.watermark is None else f" AND {TIME} >= {self.watermark}L"
         sound = rows.data.filter(f"{FAULT} IS NULL{late}")
@@ -261,7 +267,7 @@ class Ahead:
         return cap_of(front, count, groups, self.max_ahead)
 
     def _capped(self, rows: Ready, cap: Cap) -> Ready:
-        """Give rows beyond the cap a fault, or leave out the one that waits."""
+        """Mark rows beyond the cap with a fault, or drop the one that is held back."""
         if cap.waits:
             taken = rows.data.filter(f"NOT {_beyond(cap)}")
             return replace(rows, data=taken.withColumn(AHEAD, F.lit(False)))
@@ -273,12 +279,12 @@ class Ahead:
 
 
 def newest(*times: int | None) -> int | None:
-    """Return the newest of some times; None if there is none."""
+    """Return the newest of the times that are not None; None if there is none."""
     return max((time for time in times if time is not None), default=None)
 
 
 def with_late(plan: SelectPlan, rows: Ready, watermark: int | None, *more: str) -> DataFrame:
-    """Select the columns that are needed, those in ``more``, and whether a row is LATE."""
+    """Select the columns the plan needs and those in ``more``, and add the LATE column."""
     late = "false" if watermark is None else f"({FAULT} IS NULL AND {TIME} < {watermark}L)"
     made = [TIME, FAULT, AHEAD, *more, *rows.keys]
     made += [measure(number) for number, typed in enumerate(rows.measures) if typed]
@@ -287,11 +293,11 @@ def with_late(plan: SelectPlan, rows: Ready, watermark: int | None, *more: str) 
 
 
 def with_waiting(batch: Batch, columns: Mapping[str, Typed]) -> DataFrame:
-    """Return the rows of a micro-batch, with the one that waited in the previous batch."""
+    """Return the rows of a micro-batch, with the row that the previous batch held back."""
     data, pieces = batch.data, batch.pieces(WAITING)
     if not pieces:
         return data
-    # columns may have been added or removed since
+    # columns may have been added or removed since that row was stored
     texts = {_OWN + name: typed.text for name, typed in columns.items()}
     texts |= {name: name for name in _ADDED if name in data.columns}
     known = {
@@ -303,7 +309,7 @@ def with_waiting(batch: Batch, columns: Mapping[str, Typed]) -> DataFrame:
 
 
 def _keep(batch: Batch, rows: Ready, cap: Cap) -> Piece:
-    """Store the row that waits, with its columns numbered."""
+    """Store the row that is held back, with its columns renamed to ``c0``, ``c1``, …"""
     own = {_OWN + name: typed.text for name, typed in rows.columns.items() if typed.kind}
     own |= {name: name for name in _ADDED if name in rows.data.columns}
     held = {f"c{number}": name for number, name in enumerate(own)}
@@ -321,7 +327,7 @@ class Emits(NamedTuple):
     data    a sorted table, or a DataFrame with sorted partitions
     schema  keys, ``emit_at``, ``n``, then the items
     order   columns to sort all partitions by; empty if they are in order already
-    few     whether they are few enough to be collected in the driver
+    few     whether there are few enough emits to collect them in the driver
     """
 
     data: DataFrame | pa.Table
@@ -342,7 +348,7 @@ class Emits(NamedTuple):
         return self._sorted(self.data).toArrow().cast(self.schema)
 
     def _sorted(self, data: DataFrame) -> DataFrame:
-        """Sort in one partition; to sort several, Spark would compute everything twice."""
+        """Sort in a single partition; a sort over several would compute the emits twice."""
         return data.repartition(1).sortWithinPartitions(*self.order) if self.order else data
 
 
@@ -362,9 +368,9 @@ class Outcome:
     """The result of a micro-batch.
 
     emits      None if nothing is due
-    watermark  µs: the last event time minus the lateness; None before the first row
-    facts      facts of the step, for the manifest
-    pieces     pieces of the step, by kind
+    watermark  the last event time minus the lateness, µs; None before the first row
+    facts      the values that the step stores in the manifest
+    pieces     the pieces that the step needs in later batches, by kind
     """
 
     emits: Emits | None
@@ -375,11 +381,12 @@ class Outcome:
 
 
 class Step(Protocol):
-    """A kind of window on a stream.
+    """Processes the micro-batches of a query with one kind of window.
 
-    A row is late if its event time is before the watermark of the previous batches. Only rows
-    strictly before the watermark are settled, since rows at the watermark may still come. A step
-    keeps no state except what its outcome lists, so a repeated batch starts from the same state.
+    A row is late if its event time is before the watermark of the previous batches. Rows strictly
+    before the watermark are settled: no more rows can arrive among them. Rows at the watermark are
+    not, because more rows with the same time may arrive. A step keeps no state except what its
+    outcome lists, so a retried batch starts from the same state.
     """
 
     @property
@@ -388,15 +395,19 @@ class Step(Protocol):
         ...
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
-        """Process a micro-batch; ``on_faults`` rejects bad rows, or stores them and those ahead."""
+        """Process a micro-batch.
+
+        ``on_faults`` raises an error if there are bad rows, or stores bad rows and rows ahead.
+        """
         ...
 
 
 class Reporter:
-    """Adds the counts of each batch to the progress of Spark's query, for its listeners.
+    """Adds the counts of each batch to the progress that Spark reports to query listeners.
 
-    Spark reports aggregates that a plan observes row by row, but these counts are known only at
-    the end of a batch. So the plan observes constants, which are replaced when a batch is done.
+    Spark can report aggregates that it computes row by row (``observe``), but these counts are
+    known only at the end of a batch. So the plan observes constants, whose values are replaced at
+    the end of each batch.
     """
 
     def __init__(self) -> None:
@@ -408,15 +419,15 @@ class Reporter:
     def watched(self, data: DataFrame) -> DataFrame:
         """Return the streaming DataFrame, with the counts among its observed metrics."""
         self._session = data.sparkSession
-        # Spark evaluates this aggregate when it plans: it costs nothing per row
+        # Spark evaluates this aggregate while planning the query, so it costs nothing per row.
         nothing = F.expr("count(NULL)")
         longs = [nothing.alias(name) for name in _OBSERVED]
         return data.observe(_NAME, *longs, F.timestamp_micros(nothing).alias("watermark"))
 
     def report(self, manifest: Manifest, counts: Counts, emits: int) -> None:
-        """Replace the observed constants; call it in the thread of the batch.
+        """Replace the observed constants. Must be called in the thread that runs the batch.
 
-        This uses internals of Spark: on a version that differs, nothing is reported.
+        This relies on Spark internals; in a Spark version where they differ, nothing is reported.
         """
         with suppress(Py4JError, AttributeError, TypeError):
             node = self._node()
@@ -498,7 +509,7 @@ class Batches:
                     self._take(data, number)
             except BaseException as error:
                 self.failure = error
-                # on any other exception, Java would wait for an answer forever
+                # after an exception of any other type, the JVM would wait forever for a response
                 raise StateError("the micro-batch failed") from error
         if self._on_progress is not None:
             self._on_progress(self.progress)
@@ -508,13 +519,13 @@ class Batches:
         return self._reporter.watched(data)
 
     def end(self) -> None:
-        """Accept no more batches; returns when the current one is finished."""
+        """Stop accepting batches, and return when the current one has finished."""
         self._ended.set()
         with self._busy:
             pass
 
     def _resumed(self) -> StreamProgress:
-        """Return the progress of the last manifest; undo output that was written after it."""
+        """Return the progress stored in the last manifest, and undo any output written after it."""
         latest = self._store.begin()
         if latest is None:
             self._output.rewind(None, {})
@@ -534,7 +545,7 @@ class Batches:
                 f"{latest}; restore the whole checkpoint from a backup, or start with a new one"
             )
         self._check()
-        # a copy of the user's session
+        # Spark's copy of the user's session for this query
         self._store.session = data.sparkSession
         data.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         batch = Batch(

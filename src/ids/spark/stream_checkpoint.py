@@ -1,12 +1,12 @@
-"""The stream that a checkpoint belongs to: its identity, its script and its progress.
+"""What a checkpoint stores about its stream: its identity, its script and its progress.
 
 The identity (table, window, WHERE, keys, order, output) is fixed for the life of a stream. The
-items of its script may be added, removed, reordered and renamed from one start to the next. Sums
-that a new item requires are kept from then on, and its columns are NULL until no window contains
-older rows. A column that stays keeps its meaning. ``status`` reports the progress, from the newest
-manifest alone.
+items of its script may be added, removed, reordered and renamed when the stream is restarted. If a
+new item needs sums that were not computed before, its columns are NULL until the window no longer
+contains rows from before the restart. A column cannot change its meaning. A manifest is a small
+file that describes the state after a batch; ``status`` reads only the newest one.
 
-Nothing here requires pyspark or a running stream.
+This module requires neither pyspark nor a running stream.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ScriptItem:
-    """One item of a script.
+    """One SELECT item of a script.
 
-    name       its column
-    asks       what it computes, as text
-    beside     suffixes of its further columns
-    measure    number of its measure
-    predicate  number of its predicate
+    name       the name of its column
+    asks       what the item computes, as text
+    beside     the suffixes of its additional columns, such as ``share``
+    measure    the number of its measure
+    predicate  the number of its predicate; None if it has none
     """
 
     name: str
@@ -64,7 +64,7 @@ class ScriptItem:
 
     @classmethod
     def of(cls, item: PlannedItem, plan: SelectPlan) -> ScriptItem:
-        """Describe an item of a plan."""
+        """Return the description of an item of a plan."""
         measure = plan.measures[item.measure]
         asks = f"{item.game.name}({'*' if measure is None else render(measure)})"
         if item.predicate is not None:
@@ -81,14 +81,14 @@ class ScriptItem:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The part of a stream's script that may change; stored in every manifest.
+    """The part of a stream's script that may change at a restart; stored in every manifest.
 
-    measures    texts, by number
-    degrees     highest power that is summed of each measure
-    predicates  texts, by number
-    reads       the columns that are read, in the order in which samples are drawn by them
-    types       types of the columns that are or were read; empty if not known yet
-    seed        of samples; None if no item is sampled
+    measures    the measures as text, by number
+    degrees     the highest power of each measure that is summed
+    predicates  the predicates as text, by number
+    reads       the columns that the script reads; their order affects which rows are sampled
+    types       types of the columns read now or in the past; empty if not known yet
+    seed        the seed for sampling; None if no item is sampled
     """
 
     items: tuple[ScriptItem, ...]
@@ -101,7 +101,10 @@ class Script:
 
     @classmethod
     def of(cls, plan: SelectPlan, frame: Frame | None = None) -> Script:
-        """Describe a plan; without a ``frame`` (before Spark has started) types are unknown."""
+        """Return the description of a plan, without types if ``frame`` is None.
+
+        The types are unknown until Spark has started.
+        """
         return cls(
             tuple(ScriptItem.of(item, plan) for item in plan.items),
             tuple("*" if measure is None else render(measure) for measure in plan.measures),
@@ -113,12 +116,12 @@ class Script:
         )
 
     def facts(self) -> dict[str, Any]:
-        """Return what a manifest stores."""
+        """Return the script as JSON values, for a manifest."""
         return asdict(self)
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> Script:
-        """Restore what ``facts`` returned."""
+        """Restore a script from the values that ``facts`` returned."""
         items = [ScriptItem(**i | {"beside": tuple(i["beside"])}) for i in facts["items"]]
         names = ("measures", "degrees", "predicates", "reads")
         lists = {name: tuple(facts[name]) for name in names}
@@ -126,7 +129,7 @@ class Script:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns of its emits, and the meaning of each."""
+        """The columns of the emits, with the meaning of each."""
         found = {}
         for item in self.items:
             found[item.name] = item.asks
@@ -135,7 +138,7 @@ class Script:
 
     @property
     def asked(self) -> tuple[tuple[int, ...], ...]:
-        """For each measure, the predicates whose rows are summed."""
+        """For each measure, the predicates for whose rows it is summed."""
         pairs = {(i.measure, i.predicate) for i in self.items if i.predicate is not None}
         return tuple(
             tuple(sorted(predicate for measure, predicate in pairs if measure == number))
@@ -145,14 +148,14 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A change from one script of a stream to another; numbers refer to the new script."""
+    """A change of a stream's script; arguments are numbers in the new script."""
 
     old: Script
     new: Script
 
     @property
     def moves(self) -> bool:
-        """Whether the stored sums are renumbered or replaced."""
+        """True if the stored sums have to be rewritten for the new script."""
         return any(
             getattr(self.old, name) != getattr(self.new, name)
             for name in ("measures", "degrees", "predicates", "asked")
@@ -169,7 +172,10 @@ class Revision:
     def source(
         self, number: int, predicate: int | None, degree: int
     ) -> tuple[int, int | None] | None:
-        """Return the old measure and predicate of sums up to a degree; None if not kept."""
+        """Return the old numbers of a measure and predicate, for sums up to ``degree``.
+
+        Returns None if the old script did not compute these sums.
+        """
         measure = self.measure(number)
         if measure is None or self.old.degrees[measure] < degree:
             return None
@@ -184,7 +190,7 @@ def _number(texts: tuple[str, ...], text: str) -> int | None:
 
 
 class Begin(NamedTuple):
-    """The first instant (in slides) whose windows have complete sums, for sums added later."""
+    """The first instant (in slides) at which sums added at a restart cover the whole window."""
 
     measure: int
     predicate: int | None
@@ -193,17 +199,17 @@ class Begin(NamedTuple):
 
 
 class Begins(tuple[Begin, ...]):
-    """The beginnings of all sums that older scripts did not keep; other sums are complete."""
+    """A ``Begin`` for each sum that is not complete yet because it was added at a restart."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, facts: Iterable[Sequence[Any]]) -> Begins:
-        """Restore from JSON."""
+        """Restore from the values stored as JSON."""
         return cls(Begin(*each) for each in facts)
 
     def begin(self, measure: int, predicate: int | None, degree: int) -> int | None:
-        """Return the first instant at which these sums are complete; None if all are."""
+        """Return the first instant at which these sums are complete; None if they always are."""
         found = [
             one.instant
             for one in self
@@ -214,14 +220,14 @@ class Begins(tuple[Begin, ...]):
         return max(found, default=None)
 
     def after(self, instant: int) -> Begins:
-        """Return the beginnings after an instant."""
+        """Return only the sums that are still incomplete at ``instant``."""
         return Begins(one for one in self if one.instant > instant)
 
     def revised(self, revision: Revision, fresh: int | None) -> Begins:
-        """Return the beginnings for another script.
+        """Return the incomplete sums of the new script.
 
-        ``fresh`` is the first instant at which sums kept from now on are complete; None if no rows
-        came before them.
+        ``fresh`` is the first instant at which sums that start now are complete; it is None if no
+        rows have arrived yet.
         """
         new, found = revision.new, []
         for number, degree in enumerate(new.degrees):
@@ -236,8 +242,8 @@ class Begins(tuple[Begin, ...]):
 def revised(files: Readable, now: Script, plan: SelectPlan, fixed: str | None) -> Script:
     """Return the script to store for a stream that is started or resumed.
 
-    Raises CheckpointError if the checkpoint cannot be resumed with it. ``fixed`` names an output
-    whose columns cannot change.
+    Raises CheckpointError if the checkpoint cannot be resumed with the script ``now``. ``fixed`` is
+    the name of the output if its columns cannot change, else None.
     """
     manifest = Manifests(files).latest()
     if manifest is None:
@@ -267,7 +273,7 @@ def revised(files: Readable, now: Script, plan: SelectPlan, fixed: str | None) -
 
 
 def _refuse_rows(path: str, revision: Revision) -> None:
-    """Reject items that the stored rows of a count window cannot answer."""
+    """Reject items that cannot be computed from the stored rows of a count window."""
     new = revision.new
     lacking = [text for n, text in enumerate(new.predicates) if revision.predicate(n) is None]
     for number, text in enumerate(new.measures):
@@ -290,7 +296,7 @@ def _refusal(path: str, what: str) -> CheckpointError:
 
 
 def identity(plan: SelectPlan, output: str) -> dict[str, object]:
-    """Return what must stay the same for the life of a stream, part by part."""
+    """Return the settings that must stay the same for the life of a stream, by name."""
     where = None if plan.where is None else render(plan.where)
     return {
         "version": FORMAT,
@@ -304,7 +310,7 @@ def identity(plan: SelectPlan, output: str) -> dict[str, object]:
 
 
 def window_text(window: CountWindow | TimeWindow) -> str:
-    """Return a window as a script spells it.
+    """Return a window as it is written in a script.
 
     >>> window_text(CountWindow(100, 10)), window_text(TimeWindow("1 minute", "10 seconds"))
     ('ROWS 100 PRECEDING SLIDE 10 ROWS', 'RANGE 1 minute PRECEDING SLIDE 10 seconds')
@@ -320,7 +326,7 @@ def claimed(files: Files) -> bool:
 
 
 def claim(files: Files, stream: dict[str, object]) -> None:
-    """Store the identity of a new stream; raise CheckpointError if it belongs to another."""
+    """Store the stream's identity; raise CheckpointError if the checkpoint has another one."""
     if claimed(files):
         refuse_another(files, stream)
         return
@@ -346,7 +352,7 @@ def stream_at(files: Readable) -> dict[str, Any] | None:
 
 
 def refuse_another(files: Readable, stream: dict[str, object]) -> None:
-    """Raise CheckpointError if the checkpoint's stream differs in a part of its identity."""
+    """Raise CheckpointError if the stored identity differs from that of ``stream``."""
     known = stream_at(files) or {}
     differing = [part for part, value in stream.items() if known.get(part) != value]
     if differing:
@@ -356,7 +362,8 @@ def refuse_another(files: Readable, stream: dict[str, object]) -> None:
 def lock(files: Files) -> BinaryIO | None:
     """Lock a local checkpoint against other processes until the returned file is closed.
 
-    On other file systems, Spark's own log lets only one of two streams continue.
+    On other file systems, the checkpoint is not locked: if two streams use it, Spark's own log lets
+    only one of them continue.
     """
     if not isinstance(files, LocalFiles):
         return None
@@ -378,7 +385,7 @@ def instant(micros: int | None) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts over the life of a stream, across restarts; stored in every manifest."""
+    """Row counts since the stream was first started; stored in every manifest."""
 
     rows: int = 0
     late: int = 0
@@ -405,9 +412,9 @@ class StreamProgress:
     totals      counts over all batches, including those before a restart
     rows        rows of the last batch that passed WHERE, including bad, late and ahead ones
     seconds     duration of the last batch
-    watermark   instants before it have been emitted; rows before it are late
-    state_rows  rows stored in the checkpoint for windows to come
-    waiting     1 if a row far ahead of the others waits for more rows near it; else 0
+    watermark   instants before it have been emitted; new rows with earlier times are late
+    state_rows  rows stored in the checkpoint, which later windows may need
+    waiting     1 if a row far ahead of the others is held back until more rows arrive; else 0
     """
 
     batch: int | None = None
@@ -434,7 +441,7 @@ class StreamProgress:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows per second of the last batch."""
+        """The number of rows per second in the last batch."""
         return self.rows / self.seconds if self.seconds else 0.0
 
 
@@ -446,13 +453,13 @@ class Status(StreamProgress):
 
     checkpoint   str: the checkpoint directory
     table        str: the table that the script reads
-    window       str: the window, as a script spells it
+    window       str: the window, as it is written in a script
     output       str: where the emits are written
     asked        datetime: when this status was read
-    items        dict: the meaning of each item, by its column
+    items        dict: the meaning of each item, by its column name
     ended        datetime | None: when the last batch completed
     state_bytes  int: size of the stored state
-    state_files  int: number of files of the stored state
+    state_files  int: number of files in the stored state
     written_by   str | None: the IDS version that wrote the checkpoint
     format       int: the format of the checkpoint
     """
@@ -471,12 +478,12 @@ class Status(StreamProgress):
 
     @property
     def lag(self) -> timedelta | None:
-        """Time from the watermark to now; None before the first row."""
+        """The time from the watermark until ``asked``; None before the first row."""
         return None if self.watermark is None else self.asked - self.watermark
 
     @property
     def idle(self) -> timedelta | None:
-        """Time since the last batch completed; None before the first batch."""
+        """The time from the end of the last batch until ``asked``; None before the first batch."""
         return None if self.ended is None else self.asked - self.ended
 
     def facts(self) -> dict[str, Any]:
@@ -535,7 +542,7 @@ def status(checkpoint: str | Path, *, spark: SparkSession | None = None) -> Stat
 
 
 def not_a_checkpoint(path: str | Path) -> CheckpointError:
-    """Return the error for a directory that no stream has used."""
+    """Return the error for a directory that is not a checkpoint."""
     return CheckpointError(f"{path} is not a checkpoint; give the checkpoint directory of a stream")
 
 

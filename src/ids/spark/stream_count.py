@@ -1,18 +1,22 @@
-"""Count windows on a stream: rows wait until the watermark has passed them, then get their rank.
+"""Count windows on a stream: rows are held back until the watermark passes them, then ranked.
 
     micro-batch ─▶ not late ─▶ log ─┬─▶ before the watermark: settled ─┬─▶ emits
     tail of each key ───────────────┼──────────────────────────────────┘
                                     └─▶ at or after it: held back
 
-Settled rows are final, since no row may still come before them. So the emits are those of a batch
-over all rows before the watermark, for any split into micro-batches. Spark reads and writes the
-rows; the driver sees counts, times and the range of values. The store contains
+A row is settled once the watermark has passed it: no more rows can arrive before it, so its rank
+(its position among the rows of its key) is final. The emits therefore equal those of a batch query
+over all rows before the watermark, however the rows are split into micro-batches. Spark reads and
+writes the rows; the driver sees only counts, times and the range of values.
 
-    log    rows that are not late, one piece per batch; some wait for the watermark
-    tails  the last rows of each key with their ranks, one piece per bucket of keys
+Rows are stored in pieces, which are directories of Parquet files that one batch has written:
 
-Settled rows of the log are folded into the tails once there are many. Only the buckets that they
-belong to are rewritten.
+    log    the rows that are not late, settled or held back; one piece per batch
+    tails  the last rows of each key with their ranks, which later windows may still contain; keys
+           are hashed into buckets, with one piece per bucket
+
+Once the log contains many settled rows, they are folded (merged) into the tails. Only the buckets
+with keys of these rows are rewritten.
 """
 
 from __future__ import annotations
@@ -91,11 +95,11 @@ Rows = npt.NDArray[np.int64]
 class Tailing:
     """Selects the last rows of each key, with their RANK, from a task's rows in window order.
 
-    keys     key columns
-    columns  columns of a row, including RANK
+    keys     the key columns
+    columns  the columns of a row, including RANK
     tasks    as in ``Replay``
-    halo     number of rows of a key that later windows may contain
-    sampled  whether equal rows are counted, to distinguish them
+    halo     how many of a key's last rows later windows may contain
+    sampled  whether items are sampled, for which identical rows are numbered
     """
 
     keys: tuple[str, ...]
@@ -120,10 +124,10 @@ class Tailing:
 
 
 def _whole_alike(content: Rows, starts: Rows, first: Rows) -> Rows:
-    """Return where the tail of each key begins, extended to include all rows equal to its rows.
+    """Return where each key's tail begins, so that it includes every copy of an identical row.
 
-    Equal rows are distinguished by counting them. They have the same event time, so the tail grows
-    only a little.
+    Sampling numbers identical rows to distinguish them. They have the same event time, so the tail
+    becomes only a little longer.
     """
     sizes = np.diff(starts)
     _, earliest, which = np.unique(content, return_index=True, return_inverse=True)
@@ -138,17 +142,17 @@ ROWS, TAILS = "rows", "tails"
 _RANGES = "reaches"  # in a manifest of format 2
 
 _OF_KEYS = "ids_bucket"
-_HELD = -1  # the bucket of rows that wait
-_BUCKET_ROWS = 200_000  # of tails
-_UNFOLDED = 2**14  # settled rows of the log that each batch may read again
+_HELD = -1  # the bucket number of rows that are held back
+_BUCKET_ROWS = 200_000  # rows of tails in one bucket
+_UNFOLDED = 2**14  # settled rows that may stay in the log, where each batch rereads them
 _TASK_ROWS: int | None = None  # new rows per task; None: the default of a batch
 
 
 class Pool(NamedTuple):
     """Newly settled rows, and the earlier rows that their windows contain.
 
-    data      rows, with RANK and OLD
-    division  how they are divided among tasks
+    data      the rows, with the columns RANK and OLD
+    division  how the rows are divided among tasks
     """
 
     data: DataFrame
@@ -157,15 +161,15 @@ class Pool(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowStore:
-    """Reads and writes the rows of one query.
+    """Reads and writes the stored rows of one query.
 
-    number   number of the batch
-    keys     key columns
-    row      columns of a row, including the keys
-    log      pieces of rows as they arrived
-    tails    pieces of ranked rows, one per bucket
-    folded   rows before this time, µs, have been folded into the tails
-    buckets  number of buckets of keys
+    number   the number of the batch
+    keys     the key columns
+    row      the columns of a row, including the keys
+    log      the pieces of the log
+    tails    the pieces of the tails, one per bucket
+    folded   rows before this time (µs) have been folded into the tails
+    buckets  the number of buckets
     """
 
     store: Store
@@ -179,7 +183,7 @@ class RowStore:
     buckets: int
 
     def revised(self, revision: Revision) -> RowStore:
-        """Rewrite the rows of the previous script for this one."""
+        """Rewrite the stored rows for a script that changed at a restart."""
         old, new = revision.old, revision.new
         if (old.measures, old.predicates) == (new.measures, new.predicates):
             return self
@@ -194,7 +198,7 @@ class RowStore:
         )
 
     def pool(self, since: int, until: int) -> Pool | None:
-        """Return the settled rows from ``since`` on, before ``until``; None if there are none."""
+        """Return the settled rows in [since, until), or None if there are none."""
         pieces = self._between(since, until) if until > since else []
         if not pieces:
             return None
@@ -214,13 +218,13 @@ class RowStore:
         return Pool(data, division)
 
     def is_due(self, until: int) -> bool:
-        """Return whether there are enough unfolded rows before ``until``."""
+        """Return whether the log has enough rows before ``until`` to fold them into the tails."""
         return self._unfolded(until) >= max(_UNFOLDED, _size(self.tails) // 4)
 
     def fold(self, until: int, division: Division) -> RowStore:
-        """Fold all rows before ``until`` into the tails; ``division`` is that of a pool.
+        """Fold all rows before ``until`` into the tails; ``division`` comes from ``pool``.
 
-        Rows that still wait are moved to a separate piece if their piece is mostly settled.
+        If most rows of a piece are settled, those held back are moved to a separate piece.
         """
         wanted = power_of_two(-(-_size(self.tails) // _BUCKET_ROWS)) if self.keys else 1
         buckets = max(self.buckets, wanted)
@@ -243,7 +247,7 @@ class RowStore:
         return replace(self, log=tuple(log), tails=tuple(kept), folded=until, buckets=buckets)
 
     def compact(self) -> RowStore:
-        """Merge small pieces of the log, once there are enough."""
+        """Merge small pieces of the log if there are enough of them."""
         chosen = alike(self.log)
         if not chosen:
             return self
@@ -261,7 +265,7 @@ class RowStore:
         return T.StructType([*self.row, T.StructField(RANK, T.LongType())])
 
     def _moved(self, rows: DataFrame, kind: str, pieces: Sequence[Piece]) -> Piece:
-        """Write the rows of several pieces of the log as one piece."""
+        """Write ``rows``, which were read from ``pieces`` of the log, as one piece."""
         size = _size(pieces)
         rows = rows.coalesce(max(1, -(-size // _BUCKET_ROWS)))
         moved = self.store.write(rows, self.number, kind, panes=order(0))
@@ -272,7 +276,7 @@ class RowStore:
     def _renumbered(
         self, pieces: Sequence[Piece], row: T.StructType, revision: Revision
     ) -> DataFrame:
-        """Read rows of the previous script, with measures and predicates renumbered."""
+        """Read rows stored by the previous script, with measures and predicates renumbered."""
         old, new = revision.old, revision.new
         held = {n: old.measures.index(text) for n, text in enumerate(new.measures) if text != "*"}
         bits = [old.predicates.index(text) for text in new.predicates]
@@ -289,19 +293,19 @@ class RowStore:
         return [piece for piece in self.log if piece.first < high and piece.last >= low]
 
     def _rows(self, low: int, high: int) -> DataFrame:
-        """Read the rows of the log from ``low`` on, before ``high``."""
+        """Read the rows of the log in [low, high)."""
         data = self.store.read(self._between(low, high), self.row)
         return data.filter(f"{order(0)} >= {low}L AND {order(0)} < {high}L")
 
     def _remembered(self, tails: Sequence[Piece], until: int) -> DataFrame:
-        """Read these tails, and the unfolded rows of the log before ``until``."""
+        """Read these tails, and the rows of the log before ``until`` that are not folded yet."""
         ranked = self.store.read(tails, self._ranked_row).withColumn(OLD, F.lit(True))
         if until <= self.folded:
             return ranked
         return ranked.unionByName(_marked(self._rows(self.folded, until), old=True))
 
     def _unfolded(self, until: int) -> int:
-        """Estimate the number of unfolded rows of the log before ``until``."""
+        """Estimate how many rows of the log before ``until`` are not folded yet."""
         rows = 0
         for piece in self._between(self.folded, until):
             inside = min(piece.last + 1, until) - max(piece.first, self.folded)
@@ -309,7 +313,7 @@ class RowStore:
         return rows
 
     def _counts(self, rows: DataFrame) -> dict[int, int]:
-        """Count the rows of each bucket."""
+        """Count the rows in each bucket."""
         bucket = F.expr(key_bucket(self.keys, self.buckets))
         return {int(row[0]): row[1] for row in rows.groupBy(bucket).count().collect()}
 
@@ -317,14 +321,17 @@ class RowStore:
         return tuple(piece for piece in self.tails if piece.facts["bucket"] in buckets)
 
     def _order_buckets(self, until: int) -> Buckets:
-        """Return buckets of event times for the unfolded rows; the first has all older rows."""
+        """Return intervals of event time for the rows not folded yet.
+
+        Older rows are all in the first interval.
+        """
         pieces = self._between(self.folded, until)
         low = max(min(piece.first for piece in pieces), self.folded)
         high = min(max(piece.last for piece in pieces), until - 1)
         return Buckets.between(Typed(f"greatest({order(0)}, {low}L)", Kind.TIME), low, high)
 
     def _tails(self, rows: DataFrame, size: int, division: Division, buckets: int) -> DataFrame:
-        """Compute the tails of about ``size`` rows, with the bucket of each row."""
+        """Select the tails from about ``size`` rows, and add the bucket of each row."""
         ranked, columns = division.tails(size), tuple(self._ranked_row.names)
         sampled = bool(self.plan.sampled)
         work = Tailing(self.keys, columns, ranked.bounds, self._halo, sampled)
@@ -340,17 +347,17 @@ def _size(pieces: Sequence[Piece]) -> int:
 
 
 def _of_buckets(pieces: Mapping[int, Piece]) -> tuple[Piece, ...]:
-    """Return the pieces of tails, with their buckets."""
+    """Return the pieces of the tails, each with its bucket number among its facts."""
     return tuple(replace(piece, facts={"bucket": bucket}) for bucket, piece in pieces.items())
 
 
 def _marked(rows: DataFrame, *, old: bool) -> DataFrame:
-    """Add the columns RANK, which is not known yet, and OLD to rows of the log."""
+    """Add the columns RANK (NULL, because it is not known yet) and OLD to rows of the log."""
     return rows.withColumns({RANK: F.lit(None).cast("bigint"), OLD: F.lit(old)})
 
 
 def _of_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the rows whose key also occurs among the others."""
+    """Return the rows whose key also occurs in ``others``."""
     wanted = others.select(*(F.col(key).alias(f"{key}_wanted") for key in keys))
     same = [F.col(key).eqNullSafe(F.col(f"{key}_wanted")) for key in keys]
     return rows.join(wanted, same, "left_semi")
@@ -358,12 +365,12 @@ def _of_keys(rows: DataFrame, others: DataFrame, keys: Sequence[str]) -> DataFra
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The state of the step besides rows.
+    """The state of the step, apart from the stored rows.
 
-    last       last event time of any valid row, µs
+    last       the last event time of any valid row, µs
     watermark  µs; None before the first row
-    ranges     (largest, smallest nonzero) magnitude of each measure
-    lowest     exponent of the lowest bit of any value of each measure
+    ranges     the (largest, smallest nonzero) magnitude of each measure
+    lowest     the exponent of the lowest bit set in any value of each measure
     folded     see ``RowStore``
     buckets    see ``RowStore``
     """
@@ -376,13 +383,13 @@ class _Known:
     buckets: int = 1
 
     def facts(self) -> dict[str, Any]:
-        """Return what a manifest stores."""
+        """Return the state as JSON values, for a manifest."""
         facts = asdict(self)
         return facts | {_RANGES: facts.pop("ranges")}
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> _Known:
-        """Restore what ``facts`` returned."""
+        """Restore the state from the values that ``facts`` returned."""
         kept = dict(facts)
         ranges = [known and tuple(known) for known in kept.pop(_RANGES)]
         return cls(**kept, ranges=ranges)
@@ -403,7 +410,7 @@ class CountStep:
         self.schema = emit_schema(plan, frame)
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
-        """Write the micro-batch's rows, and emit those that the watermark has passed."""
+        """Store the micro-batch's rows, and return the emits of newly settled rows."""
         data = _numbered(with_origin(batch.data), batch.number)
         given = with_waiting(replace(batch, data=data), self._columns)
         before = self._known(batch)
@@ -436,7 +443,7 @@ class CountStep:
         return Outcome(emits, counts, known.watermark, known.facts(), pieces)
 
     def _emits(self, rows: Ready, pool: Pool, scales: tuple[Scale | None, ...]) -> Emits:
-        """Return the emits of the settled rows, sorted within each task."""
+        """Return the emits of newly settled rows, sorted within each task."""
         ranked = pool.division.emits()
         answers = answered_tasks(self._plan, rows, pool.data, ranked, scales, near=True)
         if not rows.keys:
@@ -463,7 +470,7 @@ class CountStep:
     def _taken(
         self, rows: Ready, before: _Known, batch: Batch
     ) -> tuple[Counts, int | None, tuple[_Known, list[Piece], T.StructType]]:
-        """Write the rows that are not late, and advance the watermark."""
+        """Store the valid rows that are not late, and advance the watermark."""
         watched = [
             *survey_columns(self._plan, rows),
             F.expr(f"count_if({LATE})").alias("ids_late"),
@@ -472,7 +479,7 @@ class CountStep:
         timed, watching = with_late(self._plan, rows, before.watermark, ORIGIN), Observation()
         sound = timed.observe(watching, *watched).filter(f"{FAULT} IS NULL AND NOT {LATE}")
         given = given_rows(self._plan, replace(rows, data=sound))
-        # a number, even for a column of NULLs
+        # a column that contains only NULL becomes numeric, too
         given = given.withColumn(order(0), F.col(order(0)).cast("bigint"))
         # at most one file per core, for any number of partitions
         given = given.coalesce(given.sparkSession.sparkContext.defaultParallelism)
@@ -496,7 +503,7 @@ class CountStep:
 
 
 def _numbered(data: DataFrame, number: int) -> DataFrame:
-    """Put the number of the micro-batch into the origin of rows that come from no file."""
+    """For rows that do not come from a file, put the micro-batch's number into the origin."""
     start = f"if({ORIGIN}.file = '', {number}L, {ORIGIN}.start)"
     named = f"named_struct('file', {ORIGIN}.file, 'start', {start}, 'row', {ORIGIN}.row)"
     return data.withColumn(ORIGIN, F.expr(named))

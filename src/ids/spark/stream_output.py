@@ -1,8 +1,9 @@
-"""Outputs of a stream: each emit is written once, since files depend only on the batch number.
+"""Write the emits of a stream to files, a Kafka topic or a function.
 
-A repeated batch writes the same rows to the same files. Two outputs cannot undo a write, and may
-get the emits of a batch twice after a crash: a function, and a Kafka topic, whose messages have the
-headers ``ids_batch`` and ``ids_row`` to detect repetitions.
+Files contain each emit exactly once: a retried batch writes the same rows to the same files. A
+function or a Kafka topic may receive the emits of a batch twice after a crash, because such a write
+cannot be undone. Kafka messages have the headers ``ids_batch`` and ``ids_row``, which identify
+duplicates.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ Target = str | Path | Callable[[pa.Table], None] | None
 
 
 class Output:
-    """A destination of emits; in this class, one that cannot undo a write.
+    """A destination for emits. This base class is for outputs that cannot undo a write.
 
-    name       part of the stream's identity
-    fixed      whether the columns cannot change, because they are written once
-    directory  where Spark's workers write, if they do
+    name       the name of the output, which is part of the stream's identity
+    fixed      whether the columns are fixed, because the header is written only once
+    directory  the directory to which Spark's workers write; None if they write no files
     """
 
     name: str
@@ -55,10 +56,10 @@ class Output:
         """Raise SinkError if the destination contains anything that this stream did not write."""
 
     def rewind(self, number: int | None, facts: Facts) -> None:
-        """Delete what came after batch ``number``, for which ``write`` returned ``facts``."""
+        """Delete what was written after batch ``number``; its ``write`` returned ``facts``."""
 
     def write(self, emits: Emits, number: int, facts: Facts) -> tuple[int, Facts]:
-        """Write a batch's emits; return their number, and the facts for the next batch."""
+        """Write a batch's emits; return their number and the ``facts`` for the next call."""
         raise NotImplementedError
 
 
@@ -79,7 +80,7 @@ def file_output(target: str | Path, session: SparkSession | None = None) -> Outp
 
 
 class Callback(Output):
-    """Passes emits to a function, at least once."""
+    """Passes the emits to a function, each of them at least once."""
 
     name = "memory"
 
@@ -93,7 +94,7 @@ class Callback(Output):
 
 
 class Parts(Output):
-    """Writes files to a directory for each batch with emits; readers see complete files only."""
+    """Writes new files to a directory for each batch; readers see only complete files."""
 
     def __init__(self, files: Files, format_: Format) -> None:
         self._files, self._format = files, format_
@@ -139,7 +140,11 @@ class Parts(Output):
 
 
 class Appended(Output):
-    """Appends to one file; the manifest has its length, and anything beyond is truncated."""
+    """Appends to one file.
+
+    The manifest stores the length of the file; rows beyond that length, which an incomplete batch
+    has written, are removed by truncating the file.
+    """
 
     def __init__(self, file: Path, format_: Format) -> None:
         self._file, self._format = file, format_
@@ -180,7 +185,7 @@ class Appended(Output):
 
 
 class KafkaTopic(Output):
-    """Sends emits as messages, in order and at least once."""
+    """Sends the emits to a Kafka topic in order, each of them at least once."""
 
     def __init__(self, uri: str, keys: Sequence[str], session: SparkSession) -> None:
         self._topic, self._keys, self._session = Topic.parse(uri), keys, session

@@ -1,9 +1,10 @@
-"""The sums of time windows on a stream: how panes are collected, stored, and turned into emits.
+"""Sum the rows of a stream by pane, store the sums, and compute the emits of time windows.
 
-A pane is written once, by the batch that brings its rows, under parts that cover the values so far.
-The range of values is known only once they have come, so parts grow: levels of zeros are added, one
-limb at a time, above or below. Existing bits do not move, and older pieces are read as if they had
-been written under the newest parts.
+A pane contains the rows of one slide. Each batch writes the sums of its rows, by key and pane, to a
+piece (a directory of Parquet files). For exact sums, values are split into 28-bit parts
+(``ids.exact.Parts``). The range of a stream's values is not known in advance, so when a value
+exceeds the range seen so far, parts are added above or below the existing ones. Existing parts keep
+their positions, and the new parts of older pieces are read as 0.
 
 ``PaneWindows`` computes emits from the sums of some keys, in a Spark task or in the driver. It does
 in NumPy what ``ids.spark.time_windows`` does in the JVM:
@@ -11,7 +12,7 @@ in NumPy what ``ids.spark.time_windows`` does in the JVM:
     window at the start    +W
     panes that enter          +1   +3
     panes that expire                   -1
-    windows                ────────────────   each lasts until the next change of its key
+    windows                ────────────────   each is valid until the key's next change
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ Integers = npt.NDArray[np.int64]
 
 
 class Span(NamedTuple):
-    """Windows of ``width`` panes after instant ``start``, up to instant ``until``.
+    """The windows of ``width`` panes that end after instant ``start``, up to ``until``.
 
-    They are computed from the panes after the oldest one, each of which enters at its own instant
-    and expires ``width`` later, and from the stored windows at the start, if any, whose rows have
-    the number of the oldest pane.
+    A pane enters the window at its own instant and expires ``width`` slides later. The windows are
+    computed from the panes after ``oldest``, and from the stored windows at ``start``, if there are
+    any. Rows of these stored windows have ``oldest`` as their pane number.
     """
 
     start: int
@@ -77,28 +78,28 @@ class Span(NamedTuple):
 
     @property
     def oldest(self) -> int:
-        """The last pane that has expired at the start."""
+        """The last pane that has expired at instant ``start``."""
         return self.start - self.width
 
     def ranges(self, windows: bool) -> list[tuple[int, int]]:
-        """Return the panes that change a window, as (after, up to) pairs.
+        """Return the panes to read, as intervals (after, up to) of pane numbers.
 
-        With stored ``windows`` at the start, panes that stay throughout are left out, so that the
-        cost of a span does not grow with the width.
+        If there are stored ``windows`` at the start, panes that are in all windows are not read, so
+        the cost does not depend on the width.
         """
         enter, expire = (self.start, self.until), (self.oldest, self.until - self.width)
         return [enter, expire] if windows else [enter]
 
 
 class _Windows(NamedTuple):
-    """Windows that are not empty, each with the instants (in slides) at which it is unchanged.
+    """Non-empty windows, each with the instants (in slides) between which it does not change.
 
-    key     int64[w]      number of its key
-    row     int64[w]      a row of that key
+    key     int64[w]      the number of its key
+    row     int64[w]      the index of a row with that key
     first   int64[w]      the first instant
     last    int64[w]      the last instant
-    before  int64[w]      the window one slide before the first instant; -1 if it was empty
-    sums    int64[s, w]
+    before  int64[w]      the index of the window one slide before the first; -1 if that is empty
+    sums    int64[s, w]   its sums
     """
 
     key: Integers
@@ -111,16 +112,16 @@ class _Windows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PaneWindows:
-    """Computes the answers at some instants from the sums of a task's keys, as Arrow batches.
+    """Computes the emits of some keys from their sums, as Arrow batches.
 
-    Input rows have the key columns, AT (the number of a pane) and the layout's sums. Output rows
-    have the keys, INSTANT, COUNT and the answers, sorted by instant, then key (NULL first).
+    Input rows have the key columns, AT (the pane number) and the layout's sums. Output rows have
+    the keys, INSTANT, COUNT and the items' values, sorted by instant, then key (NULL first).
 
     plan   a ``nameless`` plan, with moments
     span   the span that the rows cover
-    since  instants after this one have emits, up to the end of the span
-    back   number of earlier instants that are answered, too
-    final  rows have no AT: each is the window of a key at the end of the span
+    since  emits start after this instant and end with the span
+    back   how many instants before the first emit are computed as well
+    final  True if rows have no AT, because each is already a key's window at the end of the span
     """
 
     plan: SelectPlan
@@ -135,7 +136,7 @@ class PaneWindows:
         return whole_partition(batches, self.emits)
 
     def emits(self, rows: pa.Table) -> pa.Table:
-        """Return the answers of all windows at these instants."""
+        """Return the emits of the keys in ``rows``."""
         windows = self._windows(rows)
         low = np.maximum(windows.first, self.since + 1 - self.back)
         high = np.minimum(windows.last, self.span.until)
@@ -184,10 +185,10 @@ class PaneWindows:
     def _answers(
         self, windows: _Windows, window: Integers, instant: Integers
     ) -> dict[str, pa.Array]:
-        """Return the items' columns, one row per emit.
+        """Return the items' columns, with one row per emit.
 
-        A sampled item gets its exact attribution, without a difference: that is taken later, of
-        the estimates.
+        For a sampled item, these contain the exact attribution. If it is a SHAPLEY_DELTA, the
+        difference is computed later, from the estimates.
         """
         sums = dict(zip(self.layout.sums, windows.sums, strict=True))
         answers = Answers(self.layout, sums.__getitem__)
@@ -204,7 +205,7 @@ class PaneWindows:
 
 
 def _changes(columns: Sequence[Integers], rows: int | None = None) -> Integers:
-    """Return the rows that differ from the one before; the first one always does."""
+    """Return the indices of the first row and of all rows that differ from the previous one."""
     count = len(columns[0]) if rows is None else rows
     fresh = np.zeros(count, np.bool_)
     fresh[:1] = True
@@ -214,7 +215,7 @@ def _changes(columns: Sequence[Integers], rows: int | None = None) -> Integers:
 
 
 def _rank(column: pa.Array) -> Integers:
-    """Return numbers in the order of the values, NULL first."""
+    """Return the rank of each value among the distinct values, NULL first."""
     coded = pc.dictionary_encode(column, null_encoding="encode")
     values = pa.table({"value": _sortable(coded.dictionary)})
     order = pc.sort_indices(values, sort_keys=[("value", "ascending", "at_start")])
@@ -225,7 +226,7 @@ def _rank(column: pa.Array) -> Integers:
 
 
 def _sortable(values: pa.Array) -> pa.Array:
-    """Return doubles by their bits, to sort NaN last as Spark does; Arrow puts it beside NULL."""
+    """Map doubles to integers that sort NaN last, as Spark does; Arrow sorts NaN next to NULL."""
     if not types.is_floating(values.type):
         return values
     bits = values.fill_null(0.0).to_numpy(zero_copy_only=False).view(np.int64)
@@ -246,7 +247,10 @@ ValueRange = tuple[float, float]
 
 
 def both_ranges(a: ValueRange | None, b: ValueRange | None) -> ValueRange | None:
-    """Return the (largest, smallest nonzero) magnitude of both; None if all values are 0."""
+    """Return the range that covers both; None stands for a range that contains only 0.
+
+    A range is the (largest, smallest nonzero) magnitude.
+    """
     known = [each for each in (a, b) if each is not None]
     if not known:
         return None
@@ -254,14 +258,14 @@ def both_ranges(a: ValueRange | None, b: ValueRange | None) -> ValueRange | None
 
 
 def widened(parts: Parts, before: ValueRange | None, now: ValueRange, degree: int) -> Parts:
-    """Return parts that cover the values in range ``now``, and everything ``parts`` cover.
+    """Return parts that cover range ``now`` in addition to what ``parts`` cover.
 
-    If all values so far were 0 (``before`` is None), ``parts`` are chosen anew.
+    If all values so far were 0 (``before`` is None), new parts are chosen for range ``now`` alone.
     """
     fitting = Parts.fit(*now, degree)
     largest, smallest = bits_of(*now)
     if before is None:
-        # spare bits go to both ends: the next value may be slightly outside the range
+        # Spare bits are divided between both ends, for later values slightly outside the range.
         spare = LIMB_BITS * fitting.levels - (largest - smallest)
         return fitting._replace(exponent=largest + spare // 2) if spare > 0 else fitting
     above = max(0, -(-(largest - parts.exponent) // LIMB_BITS))
@@ -271,10 +275,10 @@ def widened(parts: Parts, before: ValueRange | None, now: ValueRange, degree: in
 
 
 def relaid(old: Layout, new: Layout, revision: Revision | None = None) -> dict[str, str]:
-    """Map sums of ``new``, which has wider parts, to those of ``old``; other sums are 0.
+    """Map the names of sums in layout ``new`` to the names of the same sums in layout ``old``.
 
-    If parts were chosen anew, all sums except the counts are 0. With a ``revision`` the layouts
-    belong to different scripts.
+    ``new`` has the same parts as ``old`` or more. A sum of ``new`` that is not in the result did
+    not exist in ``old`` and is 0. With a ``revision``, the layouts belong to different scripts.
     """
     known, moved = set(new.sums), {COUNT: COUNT}
     for number, now in enumerate(new.parts):
@@ -298,9 +302,9 @@ _FEW_ROWS, _FEW_FILES = 20_000, 100
 
 
 def is_few(pieces: Sequence[Piece]) -> bool:
-    """Return whether the driver reads these pieces itself, since a Spark job would take longer.
+    """Return whether the pieces are so small that the driver reads them faster than a Spark job.
 
-    This bounds the memory of the driver, for any number of rows and keys.
+    The limits also bound the memory that the driver uses.
     """
     rows, files = sum(piece.rows for piece in pieces), sum(piece.files for piece in pieces)
     return rows <= _FEW_ROWS and files <= _FEW_FILES
@@ -308,11 +312,11 @@ def is_few(pieces: Sequence[Piece]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PaneStore:
-    """Reads and writes the sums of one query.
+    """Reads and writes the stored sums of one query.
 
-    number  number of the batch
-    keys    key columns
-    parts   parts of each measure, for new sums
+    number  the number of the batch
+    keys    the key columns
+    parts   the current parts of each measure, used for new sums
     """
 
     store: Store
@@ -327,11 +331,11 @@ class PaneStore:
         return Layout.of(self.plan, self.parts)
 
     def write(self, sums: DataFrame, kind: str = PANES) -> Piece:
-        """Write a (key, pane) table."""
+        """Write sums by key and pane with Spark."""
         return self.store.write(sums, self.number, kind, total=COUNT, panes=PANE, parts=self.parts)
 
     def _write_table(self, sums: pa.Table, kind: str) -> Piece:
-        """Write a (key, AT) table from this process."""
+        """Write sums by key and AT without Spark."""
         rows = sums.rename_columns([PANE if name == AT else name for name in sums.column_names])
         return self.store.write_table(
             rows, self.number, kind, total=COUNT, panes=PANE, parts=self.parts
@@ -340,9 +344,10 @@ class PaneStore:
     def read(
         self, pieces: Sequence[Piece], at: str = PANE, revision: Revision | None = None
     ) -> DataFrame:
-        """Read the keys, AT (an expression of PANE) and the sums of pieces with any parts.
+        """Read the keys, AT and the sums of pieces, converted to the current layout.
 
-        With a ``revision``, these are pieces of the previous script.
+        ``at`` is the SQL expression for AT. With a ``revision``, the pieces were written by the
+        previous script.
         """
         by_parts: dict[tuple[Parts, ...], list[Piece]] = {}
         for piece in pieces:
@@ -360,7 +365,7 @@ class PaneStore:
         return reduce(DataFrame.unionAll, tables)
 
     def revised(self, pieces: Sequence[Piece], kind: str, revision: Revision) -> list[Piece]:
-        """Rewrite pieces of the previous script for this one; sums that are new are 0."""
+        """Rewrite pieces of the previous script for this one, with 0 for sums it did not have."""
         found = []
         for number, piece in enumerate(pieces):
             sums = self.read([piece], revision=revision).withColumnRenamed(AT, PANE)
@@ -369,7 +374,7 @@ class PaneStore:
         return found
 
     def fetch(self, pieces: Sequence[Piece], at: int | None = None) -> pa.Table:
-        """Read a few pieces in this process, like ``read``; AT is a constant, or PANE."""
+        """Read a few small pieces without Spark; AT is the constant ``at``, or PANE if None."""
         longs = [(name, pa.int64()) for name in (AT, *self.layout.sums)]
         schema = pa.schema([*to_arrow_schema(T.StructType(list(self.keys))), *longs])
         tables = [schema.empty_table()]
@@ -388,9 +393,9 @@ class PaneStore:
     def spanned(
         self, panes: Sequence[Piece], windows: Sequence[Piece], span: Span, in_driver: bool
     ) -> DataFrame | pa.Table:
-        """Read what the windows of a span are computed from: stored windows and panes.
+        """Read the stored windows and the panes from which the windows of a span are computed.
 
-        Returns a table if the windows are computed ``in_driver``, else a DataFrame.
+        Returns a pyarrow table if they are computed ``in_driver``, else a DataFrame.
         """
         ranges = span.ranges(bool(windows))
         if in_driver:
@@ -405,7 +410,7 @@ class PaneStore:
         return sums.unionAll(self.read(windows, f"{span.oldest}L")) if windows else sums
 
     def final(self, sums: DataFrame | pa.Table, span: Span, tasks: int) -> DataFrame | pa.Table:
-        """Compute the windows at the end of a span from what ``spanned`` read, one row per key."""
+        """Compute the windows at the end of a span, one row per key; ``spanned`` read the sums."""
         start, until, width = span
         if isinstance(sums, pa.Table):
             at = sums.column(AT).to_numpy()
@@ -420,14 +425,14 @@ class PaneStore:
         expire = f"int({AT} > {span.oldest}L AND {AT} <= {until - width}L)"
         signed = f"{enter} - {expire} AS {_SIGN}"
         rows = sums.selectExpr(*self.key_names, signed, *self.layout.sums)
-        # coalesce ends a stage of generated code: the code after it does not contain the instants,
-        # so the next batch finds it compiled
+        # coalesce ends a stage of generated code. The code after it does not contain the instants,
+        # so Spark can reuse the compiled code in the next batch.
         groups = rows.coalesce(tasks).groupBy(*self.key_names)
         added = [F.expr(f"sum({_SIGN} * {name})").alias(name) for name in self.layout.sums]
         return groups.agg(*added).filter(f"{COUNT} > 0L").coalesce(tasks)
 
     def write_windows(self, windows: DataFrame | pa.Table, instant: int) -> Piece:
-        """Write the windows at an instant, as ``final`` returned them."""
+        """Write the windows at an instant, which ``final`` returned."""
         if isinstance(windows, pa.Table):
             at = pa.repeat(pa.scalar(instant, pa.int64()), windows.num_rows)
             return self._write_table(windows.append_column(AT, at), WINDOWS)
@@ -435,7 +440,7 @@ class PaneStore:
         return self.write(windows.select(*self.key_names, pane, *self.layout.sums), WINDOWS)
 
     def compact(self, panes: Sequence[Piece]) -> list[Piece]:
-        """Return the panes, with small pieces merged once there are enough."""
+        """Merge small pieces if there are enough of them, and return all pieces."""
         chosen = alike(panes)
         if not chosen:
             return list(panes)
@@ -468,10 +473,11 @@ def _check_whole(made: Piece, of: Sequence[Piece]) -> None:
         raise CheckpointError(f"{made.name} does not match the pieces it was made from; run again")
 
 
-# The number of a task, in its first row: Spark's row counter has it in bits 33 and above.
+# The first row of each task contains the task's number, and the others NULL. Spark's row counter
+# starts at the task's number shifted left by 33 bits.
 _TASK, _TASK_OF = "ids_task", "spark_partition_id()"
 _FIRST = f"monotonically_increasing_id() = shiftleft(cast({_TASK_OF} as bigint), 33)"
-# Spark adds up observations over every run of a task, and repeats a task, even after a shuffle,
+# Spark adds up observations over all runs of a task. It reruns a task, even one before a shuffle,
 # when the worker with its output is lost.
 _RUNS = {"runs": f"count({_TASK})", "tasks": f"size(collect_set({_TASK}))"}
 _FEW_VALUES = 1_000
@@ -479,11 +485,11 @@ _FEW_VALUES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a pass over a micro-batch finds besides its panes.
+    """Statistics of a micro-batch, collected while its panes are computed.
 
-    last    last event time of a valid row, µs
-    ranges  (largest, smallest nonzero) magnitude of each measure; None: only 0
-    raw     columns with few values, which are cheap to group by directly
+    last    the last event time of a valid row, µs
+    ranges  the (largest, smallest nonzero) magnitude of each measure; None: all values are 0
+    raw     columns with few distinct values, which are cheap to group by directly
     """
 
     counts: Counts
@@ -493,7 +499,7 @@ class Seen:
 
 
 class Collector:
-    """Writes the panes of a query's micro-batches, and observes their rows on the way."""
+    """Writes the panes of each micro-batch, and collects statistics of its rows (``Seen``)."""
 
     def __init__(self, plan: SelectPlan, frame: Frame) -> None:
         self._plan, self._columns = plan, frame.columns
@@ -501,7 +507,7 @@ class Collector:
         self._known: dict[tuple[str, ...], Cells] = {}
 
     def survey(self, rows: Ready, watermark: int | None = None) -> Seen:
-        """Observe the rows without writing panes: one job without a shuffle."""
+        """Collect the statistics without writing panes, in one job without a shuffle."""
         watched = self._watched(rows)
         for number, name in enumerate(self._wordy):
             text = self._columns[name].text
@@ -516,15 +522,15 @@ class Collector:
         raw: tuple[str, ...],
         sums: PaneStore,
     ) -> tuple[Piece, Seen]:
-        """Write the panes of the rows that are not late, and observe the rows."""
+        """Write the panes of the valid rows that are not late, and collect the statistics."""
         watching = Observation()
         timed = with_late(self._plan, rows, watermark).selectExpr(
             "*", f"if({_FIRST}, {_TASK_OF}, NULL) {_TASK}"
         )
         runs = [F.expr(text).alias(name) for name, text in _RUNS.items()]
         data = timed.observe(watching, *self._watched(rows), *runs)
-        # observe ends a stage of generated code: the code after it does not contain the watermark,
-        # so the next batch finds it compiled
+        # observe ends a stage of generated code. The code after it does not contain the watermark,
+        # so Spark can reuse the compiled code in the next batch.
         data = data.filter(F.expr(f"{FAULT} IS NULL AND NOT {LATE}"))
         sound = replace(rows, data=data.withColumns(self._inside(rows, sums.layout)))
         piece = sums.write(panes(self._plan, sound, self._cells(raw), sums.layout))
@@ -556,7 +562,7 @@ class Collector:
         return [F.expr(f"{text} AS {name}") for name, text in columns.items()]
 
     def _measured(self, rows: Ready) -> list[int]:
-        """Return the numbers of double measures that are summed."""
+        """Return the numbers of the measures of type double that are summed."""
         return [
             number
             for number, typed in enumerate(rows.measures)
@@ -564,7 +570,10 @@ class Collector:
         ]
 
     def _inside(self, rows: Ready, layout: Layout) -> dict[str, Column]:
-        """Replace doubles outside their parts by 0; they are observed, and the job is repeated."""
+        """Replace doubles that the parts do not cover with 0.
+
+        The statistics show that there are such values, and the job is repeated with more parts.
+        """
         guarded = {}
         for number in self._measured(rows):
             name, unit = measure(number), 2.0 ** -layout.parts[number].exponent

@@ -1,15 +1,16 @@
-"""A question to a stream's window: its plan, and its answer from the retained rows.
+"""Answer ad hoc questions about a stream's current window (``ids.spark.ask``).
 
-It is answered from the rows that the stream has stored up to its last completed batch:
+A question is answered from the rows that the stream has retained up to its last completed batch:
 
     CHECKPOINT/data/00000041-3f9c-retained/…   rows that batch 41 has accepted
 
     rows of the window at the last emitted instant ─▶ one pane ─▶ one answer per key
 
-Every manifest lists the pieces that contain the window, so a repeated batch ends with the same
-rows. A question uses the newest manifest, in this process or another, while the stream runs or
-after it. The plan is the stream's SELECT with one item, at one instant. Questions are checked
-without pyspark, so this module imports it only to read rows.
+Each batch writes its rows to a piece (a directory of Parquet files). Its manifest, a small file,
+lists all pieces that are still needed. A question reads the newest manifest, so it can be answered
+in any process, while the stream is running or after it has stopped. Its plan is the stream's
+SELECT with a single item, evaluated at a single instant. Questions are checked without pyspark,
+which this module imports only to read rows.
 """
 
 from __future__ import annotations
@@ -62,17 +63,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """The rows that are stored after a micro-batch.
+    """Describes the retained rows after a micro-batch.
 
-    columns        columns of the table; the files name them ``c0``, ``c1``, …
-    unsupported    columns that are not stored, and their types
+    columns        the columns of the table, which are named ``c0``, ``c1``, … in the files
+    unsupported    the columns that are not retained, with their types
     slide          µs
-    width          width of the window, in slides
+    width          the width of the window, in slides
     script         the stream's script
-    since          panes up to this one may lack rows, which came before rows were stored; None if
-                   all panes are complete
-    begun          the first batch that stored rows; None: the stream's first
-    emitted_until  instants up to this one (in slides) have been emitted; None: none has
+    since          panes up to this one may be incomplete, because some of their rows arrived
+                   before rows were retained; None if all panes are complete
+    begun          the first batch that retained rows; None: the stream's first batch
+    emitted_until  instants up to this one (in slides) have been emitted; None: no instant has
     """
 
     columns: dict[str, Typed]
@@ -86,29 +87,29 @@ class KeptRows:
 
     @property
     def expired(self) -> int | None:
-        """Panes up to this one have expired."""
+        """The last pane that has expired; None if nothing has been emitted."""
         return None if self.emitted_until is None else self.emitted_until - self.width
 
     def pieces_of(self, manifest: Manifest | None, name: str) -> list[Piece]:
-        """Return the pieces of a manifest that were written with these columns."""
+        """Return the pieces in a manifest that contain these columns."""
         pieces = [] if manifest is None else manifest.of(name)
         return [p for p in pieces if self.begun is None or p.batch >= self.begun]
 
     def inside(self, pieces: Sequence[Piece]) -> list[Piece]:
-        """Return the pieces with panes of the window at ``emitted_until``."""
+        """Return the pieces that contain panes of the window ending at ``emitted_until``."""
         if self.emitted_until is None or self.expired is None:
             return []
         return [p for p in pieces if p.last > self.expired and p.first <= self.emitted_until]
 
     def read(self, store: Store, pieces: Sequence[Piece]) -> DataFrame:
-        """Read PANE, and a column ``c0``, ``c1``, … for each column of the table."""
+        """Read the PANE column and the columns ``c0``, ``c1``, …, one per column of the table."""
         from ids.spark.spark_prepare import PANE
 
         columns = [f"{typed.text} {typed.type}" for typed in self.columns.values()]
         return store.read(pieces, ", ".join([f"{PANE} bigint", *columns]))
 
     def facts(self) -> dict[str, Any]:
-        """Return what a manifest stores."""
+        """Return the attributes as JSON values, for a manifest."""
         columns = [
             [name, typed.kind and typed.kind.value, typed.whole]
             for name, typed in self.columns.items()
@@ -118,7 +119,7 @@ class KeptRows:
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> KeptRows:
-        """Restore what ``facts`` returned."""
+        """Restore the attributes from the values that ``facts`` returned."""
         columns = {
             name: Typed(f"c{number}", kind and Kind(kind), whole)
             for number, (name, kind, whole) in enumerate(facts["columns"])
@@ -128,7 +129,7 @@ class KeptRows:
 
 
 class Current(NamedTuple):
-    """The stored rows of the window at the last emitted instant."""
+    """The retained rows of the window at the last emitted instant."""
 
     store: Store
     kept: KeptRows
@@ -138,7 +139,7 @@ class Current(NamedTuple):
 def steadily(
     checkpoint: str | Path, read: Callable[[Current], T], session: SparkSession | None = None
 ) -> T:
-    """Call ``read`` with the stored rows; repeat it if the stream has deleted them meanwhile."""
+    """Call ``read`` with the retained rows; retry if the stream deletes them during the call."""
     store = Store(files_at(checkpoint, session), session)
     for left in reversed(range(_TRIES)):
         number = None
@@ -154,7 +155,7 @@ def steadily(
 
 
 def _current(checkpoint: str | Path, store: Store) -> tuple[int, Current]:
-    """Return the number of the last batch and its rows; raise StateError if there are none."""
+    """Return the last batch's number and the retained rows; raise StateError if there are none."""
     manifest = store.latest()
     if manifest is None:
         if not store.files.entries("ids"):
@@ -176,24 +177,24 @@ def _current(checkpoint: str | Path, store: Store) -> tuple[int, Current]:
 
 @dataclass(frozen=True, slots=True)
 class InstantPlan(SelectPlan):
-    """The plan of a question: all rows of the window are in one pane, at one instant.
+    """The plan of a question, in which all rows of the window are in one pane, at one instant.
 
-    ORDER BY is an additional column that contains this instant.
+    It orders by an added column, which contains this instant in every row.
 
-    read  the columns that the query over all instants would read, for drawing samples
+    read  the columns that the stream's SELECT would read with this item, on which samples depend
     """
 
     read: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns to read, each once."""
+        """The columns to read, without duplicates."""
         return self.read
 
 
 @dataclass(frozen=True, slots=True)
 class StreamQuestion:
-    """A question to a stream's window; answered from ``sample`` rows if given, else exactly."""
+    """A question about a stream's window, answered exactly or from ``sample`` rows if given."""
 
     aggregate: str
     predicate: str
@@ -205,7 +206,7 @@ class StreamQuestion:
         object.__setattr__(self, "seed", checked_seed(self.seed))
 
     def planned(self, kept: KeptRows) -> InstantPlan:
-        """Bind it to the stored columns and to the predicates that the script registers."""
+        """Return its plan, bound to the retained columns and the script's predicates."""
         item = self._item()
         registry, selects = Registry(), []
         for statement in parse(kept.script, tuple(GAMES)):
@@ -249,13 +250,13 @@ class StreamQuestion:
 
 
 def check(checkpoint: str | Path, question: StreamQuestion) -> None:
-    """Reject a question that cannot be answered, as far as that is known without Spark."""
+    """Raise an error if the question cannot be answered, where that is known without Spark."""
     if not is_remote(checkpoint):
         steadily(checkpoint, lambda current: question.planned(current.kept))
 
 
 def answer_names(plan: SelectPlan) -> list[str]:
-    """Return the columns of an answer after its keys."""
+    """Return the names of an answer's columns, without the key columns."""
     spread = ["error", "standard_error"] if plan.sampled else []
     return ["emit_at", "n", "value", "share", "lift", *spread]
 
@@ -285,12 +286,12 @@ class Reply(NamedTuple):
 
     @property
     def mechanism(self) -> str:
-        """How the question was answered: ``scan`` or ``sample``."""
+        """The way in which the question was answered: ``scan`` or ``sample``."""
         return "scan" if self.question.sample is None else "sample"
 
     @property
     def answer(self) -> Attribution | pa.Table:
-        """The table of a query with keys, the Attribution of any other."""
+        """The table if the script has PARTITION BY; otherwise an Attribution."""
         if self.keys:
             return self.table
         (row,) = self.table.to_pylist()
@@ -349,7 +350,7 @@ def ask(
 def replied(
     checkpoint: str | Path, question: StreamQuestion, spark: SparkSession | None = None
 ) -> Reply:
-    """Answer a question, and return the answer with the end of its window."""
+    """Answer a question, and return the answer together with the end of the window."""
     from ids.spark.session import session_of
 
     def read(current: Current) -> Reply:
@@ -361,7 +362,7 @@ def replied(
 
 
 def window_end(checkpoint: str | Path, spark: SparkSession | None = None) -> datetime:
-    """Return the end of the window that a question would refer to."""
+    """Return the end of the window over which a question would be answered now."""
     return steadily(checkpoint, lambda current: _end(current.kept), spark)
 
 

@@ -1,12 +1,13 @@
-"""The state of a stream: pieces of rows that Spark writes, and manifests that list them.
+"""Store the state of a stream in pieces (directories of Parquet files) and manifests.
 
-    CHECKPOINT/ids/00000041.json              the manifest of batch 41, which completes the batch
-    CHECKPOINT/data/00000041-3f9c-panes/…     a piece: rows written by batch 41, in Parquet
+    CHECKPOINT/ids/00000041.json              the manifest of batch 41
+    CHECKPOINT/data/00000041-3f9c-panes/…     a piece: Parquet files written by batch 41
 
-A batch starts from the previous manifest and writes pieces under new names. Its manifest, one small
-file, is written last: what a batch without a manifest has written is deleted at the next start.
-Nothing is renamed, so the store also works on object stores. A manifest is JSON, followed by a line
-with its SHA-256.
+A manifest is a small file that lists the pieces with the state after a batch. A batch starts from
+the previous manifest and writes pieces under new names. It writes its own manifest last, and is
+complete once that exists; files of an incomplete batch are deleted at the next start. Nothing is
+renamed, so this also works on object stores. A manifest is JSON, followed by a line with its
+SHA-256.
 """
 
 from __future__ import annotations
@@ -42,15 +43,16 @@ MANIFESTS = "ids"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows that one batch has written: a directory of Parquet files.
+    """A directory of Parquet files with rows that one batch has written.
 
-    name   path below the checkpoint
+    name   path relative to the checkpoint
     files  number of files
     bytes  total size of the files
-    total  sum of the ``total`` column, if one was given
-    first  oldest pane of its rows
-    last   newest pane
-    facts  anything else needed to read it
+    rows   number of rows
+    total  sum of the ``total`` column, if one was passed to ``write``
+    first  oldest pane of the rows
+    last   newest pane of the rows
+    facts  other values that are needed to read the rows
     """
 
     name: str
@@ -64,12 +66,12 @@ class Piece:
 
     @property
     def directory(self) -> str:
-        """The directory that was written with it."""
+        """The directory that ``write`` or ``write_by`` created, which may contain more pieces."""
         return "/".join(self.name.split("/")[:2])
 
     @property
     def batch(self) -> int:
-        """The batch that wrote it."""
+        """The number of the batch that wrote the piece."""
         return int(self.name.partition("/")[2].partition("-")[0])
 
 
@@ -77,8 +79,10 @@ class Piece:
 class Manifest:
     """The state of a stream after a batch.
 
-    facts   of the runtime and of the step, as JSON values
-    pieces  by kind
+    batch       the number of the batch
+    facts       JSON values, such as row totals and the watermark
+    pieces      the pieces by kind, such as ``panes``
+    written_by  the IDS version that wrote the manifest
     """
 
     batch: int
@@ -87,26 +91,26 @@ class Manifest:
     written_by: str = ""
 
     def of(self, kind: str) -> list[Piece]:
-        """Return the pieces of a kind."""
+        """Return the pieces of one kind."""
         return list(self.pieces.get(kind, ()))
 
     def named(self) -> set[str]:
-        """Return the directories of its pieces, and their parent directories."""
+        """Return the names of the listed pieces and of the directories that contain them."""
         return {name for piece in self._every for name in (piece.directory, piece.name)}
 
     @property
     def rows(self) -> int:
-        """Number of rows of all pieces."""
+        """The number of rows in all pieces."""
         return sum(piece.rows for piece in self._every)
 
     @property
     def bytes(self) -> int:
-        """Total size of all pieces."""
+        """The total size of all pieces."""
         return sum(piece.bytes for piece in self._every)
 
     @property
     def files(self) -> int:
-        """Number of files of all pieces."""
+        """The number of files in all pieces."""
         return sum(piece.files for piece in self._every)
 
     @property
@@ -115,12 +119,12 @@ class Manifest:
 
 
 def manifest_name(number: int) -> str:
-    """Return the path of a batch's manifest below the checkpoint."""
+    """Return the path of a batch's manifest, relative to the checkpoint."""
     return f"{MANIFESTS}/{number:08d}.json"
 
 
 def encoded(manifest: Manifest) -> bytes:
-    """Return the content of a manifest's file."""
+    """Return the content of the file for a manifest."""
     facts = {"format": FORMAT, **asdict(manifest), "written_by": _version()}
     text = json.dumps(facts).encode()
     return text + b"\n" + sha256(text).hexdigest().encode() + b"\n"
@@ -133,14 +137,14 @@ class Manifests:
         self.files = files
 
     def manifests(self) -> list[int]:
-        """Return the numbers of the batches with a manifest, complete or not, in order."""
+        """Return the batch numbers of all manifests, complete or partially written, in order."""
         names = [entry.name for entry in self.files.entries(MANIFESTS)]
         return sorted(int(n[:-5]) for n in names if n.endswith(".json") and n[:-5].isdigit())
 
     def latest(self) -> Manifest | None:
-        """Return the newest complete manifest; None before the first.
+        """Return the newest complete manifest; None if there is none yet.
 
-        A driver that died while writing may leave a partial one, whose batch does not count.
+        A driver that died may have left a partially written manifest, which is ignored.
         """
         while True:
             known = self.manifests()
@@ -148,7 +152,7 @@ class Manifests:
                 manifest = self.load(number)
                 if manifest is not None:
                     return manifest
-            if known == self.manifests():  # else the stream has written another meanwhile
+            if known == self.manifests():  # otherwise the stream has just written another one
                 break
         if known not in ([], [0]):
             raise altered(self.files, manifest_name(known[-1]))
@@ -173,12 +177,12 @@ class Manifests:
 
 
 def shown(files: Readable) -> str:
-    """Return the path of a directory for messages."""
+    """Return the path of a directory as shown in messages."""
     return files.uri.removeprefix("file:")
 
 
 def altered(files: Readable, name: str) -> CheckpointError:
-    """Return the error for a file of the checkpoint that is missing or has changed."""
+    """Return the error for a file in the checkpoint that is missing or was altered."""
     return CheckpointError(
         f"{shown(files)}/{name} is missing or was altered; restore the whole checkpoint from a "
         "backup, or start with a new one"
@@ -188,7 +192,7 @@ def altered(files: Readable, name: str) -> CheckpointError:
 def unknown_format(
     files: Readable, found: object, written_by: str | None = None
 ) -> CheckpointError:
-    """Return the error for a checkpoint of a format that this version does not read."""
+    """Return the error for a checkpoint whose format this version cannot read."""
     writer = "" if written_by is None else f", written by IDS {written_by}"
     return CheckpointError(
         f"checkpoint {shown(files)} has format {found}{writer}, but IDS {_version()} reads "
@@ -205,7 +209,7 @@ def _version() -> str:
 
 _DATA = "data"
 _COMMITS = "spark/commits"  # where Spark records completed batches
-_KEPT = 3  # manifests, so that a reader has the time of several batches
+_KEPT = 3  # number of manifests kept, so that a reader has the time of several batches to finish
 _TOGETHER = 16
 _SMALL = 2**16  # rows; larger pieces are not merged
 # corrupted pages must raise an error
@@ -213,7 +217,7 @@ _CHECKED = {"parquet.page.verify-checksum.enabled": "true"}
 
 
 class Store(Manifests):
-    """Reads and writes the pieces and manifests of a checkpoint; pieces require a session."""
+    """Reads and writes the pieces (only with a session) and manifests of a checkpoint."""
 
     files: Files
 
@@ -222,10 +226,13 @@ class Store(Manifests):
         self.session = session
         self._attempt = os.urandom(2).hex()
         self._kept: list[Manifest] = []
-        self._written: set[str] = set()  # since the last commit
+        self._written: set[str] = set()  # names of pieces written since the last commit
 
     def commit(self, manifest: Manifest) -> None:
-        """Complete a batch, and delete what no kept manifest lists."""
+        """Write the manifest that completes a batch, and delete pieces no longer listed.
+
+        The last few manifests are kept, along with the pieces that they list.
+        """
         try:
             self.files.write(manifest_name(manifest.batch), encoded(manifest))
         except OSError as error:
@@ -240,9 +247,10 @@ class Store(Manifests):
         self._written.clear()
 
     def begin(self) -> Manifest | None:
-        """Delete what crashed batches have left, and return the newest manifest.
+        """Delete the files of incomplete batches, and return the newest manifest.
 
-        A batch that Spark has recorded as completed must have a manifest.
+        Raises CheckpointError if the manifest of a batch that Spark recorded as completed is
+        missing.
         """
         newest = self.latest()
         noted = [int(e.name) for e in self.files.entries(_COMMITS) if e.name.isdigit()]
@@ -276,10 +284,10 @@ class Store(Manifests):
         panes: str | None = None,
         **facts: Any,
     ) -> Piece:
-        """Have Spark write rows for batch ``number``, and return the piece.
+        """Write rows for batch ``number`` with Spark, and return the piece.
 
-        The counts of the piece are read back from the files, as the driver sees them: the sum of
-        column ``total``, and the first and the last value of column ``panes``.
+        The driver reads the row count, the sum of column ``total`` and the smallest and largest
+        value of column ``panes`` back from the files. This shows whether it sees all of them.
         """
         name = self._saved(rows, number, kind)
         with self._reading_back(name):
@@ -291,9 +299,9 @@ class Store(Manifests):
         return Piece(name, len(parts), bytes=size, facts=facts, **counts)
 
     def write_by(self, rows: DataFrame, number: int, kind: str, column: str) -> dict[int, Piece]:
-        """Have Spark write rows for batch ``number``, one piece per value of a column.
+        """Write rows for batch ``number`` with Spark, as one piece per value of a column.
 
-        Raises CheckpointError unless the driver finds as many rows as were computed.
+        Raises CheckpointError if the driver finds fewer or more rows than were computed.
         """
         from pyspark.sql import Observation  # manifests are read without pyspark
         from pyspark.sql import functions as F
@@ -321,7 +329,7 @@ class Store(Manifests):
     def _counted_by(
         self, name: str, column: str, parts: Mapping[int, Sequence[Entry]]
     ) -> dict[int, int]:
-        """Count the rows of each value of a column."""
+        """Count the rows that were written for each value of a column."""
         if isinstance(self.files, LocalFiles):
             counts = {}
             for value, some in parts.items():
@@ -336,7 +344,7 @@ class Store(Manifests):
     def write_table(
         self, rows: pa.Table, number: int, kind: str, *, total: str, panes: str, **facts: Any
     ) -> Piece:
-        """Write a few rows from this process for batch ``number``; otherwise like ``write``."""
+        """Write a small table for batch ``number`` without Spark, and return the piece."""
         name, content = self._cleared(number, kind), BytesIO()
         pq.write_table(
             rows, content, use_dictionary=False, write_statistics=False, write_page_checksum=True
@@ -351,7 +359,7 @@ class Store(Manifests):
         return Piece(name, 1, bytes=len(content.getbuffer()), facts=facts, **counts)
 
     def _cleared(self, number: int, kind: str) -> str:
-        """Return the name of a new piece, and delete what a previous attempt left there."""
+        """Return the name of a new piece, and delete what a failed attempt wrote there."""
         name = f"{_DATA}/{number:08d}-{self._attempt}-{kind}"
         self._written.add(name)
         try:
@@ -382,7 +390,7 @@ class Store(Manifests):
     def _counts(
         self, name: str, parts: Sequence[str], total: str | None, panes: str | None
     ) -> dict[str, int]:
-        """Read back the counts of a piece from its files."""
+        """Read the counts of a new piece back from its files."""
         if isinstance(self.files, LocalFiles):
             self.files.sync(name)
             return _read_back([self.files.path / name / part for part in parts], total, panes)
@@ -398,7 +406,7 @@ class Store(Manifests):
         return dict(zip(asked, map(int, found), strict=True))
 
     def read(self, pieces: Iterable[Piece], schema: StructType | str) -> DataFrame:
-        """Return the rows of pieces of one schema."""
+        """Return the rows of some pieces that have the same schema."""
         paths = []
         for piece in pieces:
             self.check(piece)
@@ -410,7 +418,7 @@ class Store(Manifests):
             return self._spark.read.schema(schema).options(**_CHECKED).parquet(*paths)
 
     def fetch(self, piece: Piece) -> pa.Table:
-        """Return the rows of a small piece, in this process."""
+        """Read a small piece without Spark, and return its rows."""
         parts = self.check(piece)
         try:
             return pa.concat_tables(
@@ -424,7 +432,7 @@ class Store(Manifests):
             raise altered(self.files, piece.name) from error
 
     def check(self, piece: Piece) -> list[Entry]:
-        """Return the files of a piece; raise CheckpointError if they are not as written."""
+        """Return the files of a piece; raise CheckpointError if their number or size changed."""
         parts = self._parts(piece.name)
         if (len(parts), sum(part.bytes for part in parts)) != (piece.files, piece.bytes):
             raise altered(self.files, piece.name)
@@ -432,7 +440,7 @@ class Store(Manifests):
 
     @contextmanager
     def faults_as_altered(self) -> Iterator[None]:
-        """Report an unreadable file of a piece as an altered checkpoint."""
+        """Raise CheckpointError in place of a SourceError for an unreadable file of a piece."""
         try:
             yield
         except SourceError as error:
@@ -448,7 +456,7 @@ class Store(Manifests):
         return self.session
 
     def lacking(self, name: str, found: int, due: int) -> CheckpointError:
-        """Return the error for a piece with fewer rows than were written."""
+        """Return the error for a piece in which the driver finds fewer rows than were written."""
         return CheckpointError(
             f"only {found:,} of {due:,} rows arrived in {shown(self.files)}/{name}; "
             "use a checkpoint on storage that the driver and the workers share, and run again"
@@ -460,7 +468,7 @@ class Store(Manifests):
 
 
 def _read_back(files: Sequence[Path], total: str | None, panes: str | None) -> dict[str, int]:
-    """Read the counts of a piece from local files."""
+    """Return the counts of a piece, read from its local files."""
     counts = {"rows": 0, "total": 0, "first": 0, "last": 0}
     ends: list[int] = []
     for path in files:
@@ -475,9 +483,10 @@ def _read_back(files: Sequence[Path], total: str | None, panes: str | None) -> d
 
 
 def alike(pieces: Sequence[Piece]) -> list[Piece]:
-    """Return pieces of similar size (in powers of sixteen) to merge; [] if there are too few.
+    """Return at least 16 small pieces of similar size to merge; [] if there are not that many.
 
-    Sixteen pieces of one size become one of the next, so a row is moved only a few times.
+    Sizes are similar if they lie between the same powers of 16. The merged piece is about 16 times
+    as large, so a row is rewritten only a few times.
     """
     sizes: dict[int, list[Piece]] = {}
     for piece in pieces:

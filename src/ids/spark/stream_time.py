@@ -1,18 +1,22 @@
-"""Time windows on a stream: panes are written once, and each batch emits the windows that are due.
+"""Time windows on a stream: each batch writes its panes, and emits the windows that are due.
 
-    rows ─▶ observed ─▶ not late ─▶ (key, pane) sums ─▶ a piece of the store
+A pane contains the sums over the rows of one slide. A piece is a directory of Parquet files that
+one batch has written.
+
+    rows ─▶ statistics ─▶ not late ─▶ sums by key and pane ─▶ a piece
     windows at the last instant + panes that enter - panes that expire ─▶ emits
 
-An instant is emitted once the watermark has passed it. Its emits equal those of a batch over all
-rows, to the last bit, for any split of the rows into micro-batches. Spark does all the work, except
-for small sums: the driver sees counts, times and the range of values.
+Emits of an instant are written once the watermark has passed it. They equal those of a batch query
+over all rows, to the last bit, however the rows are split into micro-batches. The driver sees only
+counts, times and the range of values, unless there are so few sums that it computes the emits
+itself.
 
 APPROXIMATE items and questions (``ids.spark.ask``) require retained rows, which ``Keeper`` stores:
 
-    valid rows, not late ─▶ panes that have not expired ─▶ a piece of the store ─▶ estimates
+    valid rows, not late ─▶ panes that have not expired ─▶ a piece ─▶ estimates
 
-Estimates use panes before the watermark, whose rows are complete: equal rows have all been counted,
-so the sample is that of a batch over all rows.
+Estimates use only panes before the watermark. No more rows can arrive in these, so the sample
+contains the same rows as in a batch query over all rows.
 """
 
 from __future__ import annotations
@@ -76,8 +80,8 @@ from ids.spark.stream_question import RETAINED, KeptRows
 from ids.spark.stream_store import Piece, Store, alike
 
 _INTEGER_BITS = 63
-_TASK_ROWS, _MOST_TASK_ROWS = 100_000, 400_000  # of sums, in one task
-# Windows are stored when they span this many panes, or are this far from the last stored ones.
+_TASK_ROWS, _MOST_TASK_ROWS = 100_000, 400_000  # rows of sums in one task
+# Windows are stored when they span this many panes, or this many slides after they were last.
 _MANY, _FAR = 8, 4
 _FEW_EMITS = 100_000
 
@@ -96,16 +100,16 @@ _STORED = {
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The state of the step besides sums.
+    """The state of the step, apart from the stored sums.
 
-    parts          parts of each measure, for new panes
-    ranges         range of the values of each measure so far; None: only 0
-    raw            columns to group by directly; None until rows were seen
-    last           last event time, µs
+    parts          the parts of each measure, for new panes
+    ranges         the range of each measure's values so far; None: all values are 0
+    raw            the columns to group by directly; None until the first rows arrive
+    last           the last event time, µs
     watermark      µs; it never decreases, even if the lateness changes at a restart
     emitted_until  instants up to this one (in slides) have been emitted
-    windows_at     instant (in slides) of the stored windows; None: none are stored
-    begins         beginnings of sums that older scripts did not keep
+    windows_at     the instant (in slides) of the stored windows; None: none are stored
+    begins         sums added at a restart that are not complete yet
     """
 
     parts: tuple[Parts, ...]
@@ -118,14 +122,14 @@ class _Known:
     begins: Begins = field(default_factory=Begins)
 
     def facts(self) -> dict[str, Any]:
-        """Return what a manifest stores, with floats exact to the last bit."""
+        """Return the state as JSON values for a manifest, with floats exact to the last bit."""
         kept = {name: getattr(self, own) for name, own in _STORED.items()}
         ranges = [known and [value.hex() for value in known] for known in self.ranges]
         return kept | {"reaches": ranges}
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> _Known:
-        """Restore what ``facts`` returned."""
+        """Restore the state from the values that ``facts`` returned."""
         kept = {own: facts[name] for name, own in _STORED.items()}
         kept["parts"] = tuple(Parts(*each) for each in kept["parts"])
         ranges = [known and tuple(map(float.fromhex, known)) for known in kept["ranges"]]
@@ -134,12 +138,12 @@ class _Known:
 
 
 class _Due(NamedTuple):
-    """Sums of windows that are due.
+    """The sums of the windows that are due.
 
-    held     a table in this process, or rows that are partitioned by key
-    work     how to compute the emits
-    windows  the stored windows after this batch
-    few      whether the emits are few enough to be collected in the driver
+    held     the sums: a table in the driver, or a DataFrame that is partitioned by key
+    work     computes the emits from the sums
+    windows  the pieces of stored windows after this batch
+    few      whether there are few enough emits to collect them in the driver
     """
 
     held: DataFrame | pa.Table
@@ -149,7 +153,7 @@ class _Due(NamedTuple):
 
 
 class Keeper:
-    """Stores the rows of one query's window, under a ``name``."""
+    """Retains the rows of a query's window, in pieces of kind ``name``."""
 
     def __init__(self, plan: SelectPlan, frame: Frame, script: str, name: str = RETAINED) -> None:
         self.name = name
@@ -164,13 +168,13 @@ class Keeper:
     def keep(
         self, batch: Batch, rows: Ready, fresh: int, before: _Known, emitted_until: int | None
     ) -> tuple[dict[str, Any], list[Piece]]:
-        """Store the ``fresh`` valid rows of a batch that are not late.
+        """Store those rows of a batch that are valid and not late, ``fresh`` in number.
 
-        Returns the facts and the pieces after the batch. ``before`` is the state before it, and
-        instants up to ``emitted_until`` have been emitted after it.
+        Returns the values for the manifest and the pieces after the batch. ``before`` is the state
+        before the batch; ``emitted_until`` is the last instant emitted when the batch ends.
         """
         kept = self._known(batch, before.last)
-        # rows that expired before the batch: samples of its emits still use the others
+        # Only rows that expired before this batch are dropped; samples of its emits use the others.
         pieces = [
             piece
             for piece in kept.pieces_of(batch.before, self.name)
@@ -182,7 +186,7 @@ class Keeper:
         return replace(kept, emitted_until=emitted_until).facts(), pieces
 
     def _known(self, batch: Batch, last: int | None) -> KeptRows:
-        """Return what is stored so far; nothing, if rows were not stored with these columns."""
+        """Return a description of the rows stored so far with the same columns."""
         facts, nothing = batch.facts or {}, self._nothing
         known = KeptRows.of(facts[self.name]) if self.name in facts else None
         if known is not None and known.columns == nothing.columns:
@@ -192,7 +196,7 @@ class Keeper:
         return replace(nothing, since=-(-last // nothing.slide), begun=batch.number)
 
     def _written(self, batch: Batch, rows: Ready, fresh: int, watermark: int | None) -> Piece:
-        """Write the batch's rows that are valid and not late."""
+        """Write those rows of the batch that are valid and not late."""
         sound = f"{FAULT} IS NULL"
         if watermark is not None:
             sound += f" AND {TIME} >= {watermark}L"
@@ -205,7 +209,7 @@ class Keeper:
         return piece
 
     def _merged(self, kept: KeptRows, pieces: Sequence[Piece], batch: Batch) -> list[Piece]:
-        """Return the pieces, with small ones merged once there are enough."""
+        """Merge small pieces if there are enough of them, and return all pieces."""
         chosen = alike(pieces)
         if not chosen:
             return list(pieces)
@@ -219,7 +223,7 @@ class Keeper:
 
 
 class Sampler(Keeper):
-    """Stores the columns that a query reads, and estimates its APPROXIMATE items from them."""
+    """Retains the columns that a query reads, and estimates its APPROXIMATE items from them."""
 
     def __init__(self, plan: SelectPlan, frame: Frame, script: str) -> None:
         self._plan, (_, self._width) = nameless(plan), slide_and_width(plan)
@@ -228,11 +232,11 @@ class Sampler(Keeper):
 
     @property
     def back(self) -> int:
-        """Number of instants before an emit that are needed with it: 1 for SHAPLEY_DELTA."""
+        """How many instants before an emit are needed to estimate it: 1 for SHAPLEY_DELTA."""
         return int(any(item.kind is ItemKind.DELTA for item in self._plan.sampled))
 
     def begin(self, facts: Mapping[str, Any]) -> int | None:
-        """Return the first instant (in slides) with complete rows; None if all have them."""
+        """Return the first instant whose window is fully retained; None if all windows are."""
         since = KeptRows.of(dict(facts)).since
         return None if since is None else since + self._width
 
@@ -247,8 +251,8 @@ class Sampler(Keeper):
     ) -> DataFrame:
         """Return the emits after instant ``since`` up to ``until``, with sampled items estimated.
 
-        ``facts`` and ``pieces`` are what ``keep`` returned; ``answers`` are the exact answers and
-        the moments at these instants, and at ``back`` instants before.
+        ``keep`` returned ``facts`` and ``pieces``. ``answers`` contains the exact values and the
+        moments at these instants, and at ``back`` instants before them.
         """
         kept = KeptRows.of(dict(facts))
         first = since + 1 - self.back - self._width + 1
@@ -268,14 +272,14 @@ class TimeStep:
         self._plan, self._inner, self._columns = plan, nameless(plan), frame.columns
         self._exact = with_moments(self._inner)
         self._slide, self._width = slide_and_width(plan)
-        # whether an emit also needs the window one slide before
+        # 1 if an emit also needs the window one slide before it, else 0
         self._back = int(any(item.kind is ItemKind.DELTA for item in plan.items))
         self._collector = Collector(plan, frame)
         self._keeper = Keeper(plan, frame, script) if retain else None
         self._sampler = Sampler(plan, frame, script) if plan.sampled else None
 
     def advance(self, batch: Batch, on_faults: Faults) -> Outcome:
-        """Write the micro-batch's panes, and emit the instants that the watermark has passed."""
+        """Write the micro-batch's panes, and return the emits of instants before the watermark."""
         data = with_waiting(batch, self._columns)
         every = ready(self._inner, Frame(data, self._columns, {}))
         before = self._known(batch, every)
@@ -323,9 +327,9 @@ class TimeStep:
     ) -> _Due:
         """Return the sums for the windows after instant ``since`` up to ``until``.
 
-        Windows are stored once they depend on panes far back. If a single instant is due, and no
-        item needs the window before, the sums of each key are added up first: then each row is a
-        window. Few sums are read into this process, without a Spark job.
+        Windows are stored once computing them requires many older panes. If only one instant is due
+        and no item needs the previous window, the sums are first added up to one row per key. If
+        there are few sums, the driver reads them without a Spark job.
         """
         written = known.windows_at
         start = since + 1 - self._back - self._width if written is None else written
@@ -361,7 +365,7 @@ class TimeStep:
         facts: dict[str, Any],
         pieces: dict[str, list[Piece]],
     ) -> Emits:
-        """Compute the emits of sums that are due, in Spark unless they are a table."""
+        """Compute the emits from the sums that are due: in the driver if these are a table."""
         held, work, since, until = due.held, due.work, due.work.since, due.work.span.until
         begins = self._beginnings(known, facts, since)
         if isinstance(held, pa.Table):
@@ -392,7 +396,7 @@ class TimeStep:
     def _revised(
         self, known: _Known, revision: Revision, first: list[Parts], panes: list[Piece]
     ) -> _Known:
-        """Renumber the state for another script; ``first`` are the parts of new sums."""
+        """Return the state renumbered for a changed script; ``first`` has parts for new sums."""
         parts: list[Parts] = list(first)
         ranges: list[ValueRange | None] = [None] * len(first)
         for number, degree in enumerate(self._inner.degrees):
@@ -405,7 +409,7 @@ class TimeStep:
         return replace(known, parts=tuple(parts), ranges=tuple(ranges), raw=None, begins=begins)
 
     def _carried(self, batch: Batch, sums: PaneStore) -> tuple[list[Piece], list[Piece]]:
-        """Return the panes and the windows of the previous batches."""
+        """Return the pieces of panes and windows that previous batches have stored."""
         panes, windows = batch.pieces(PANES), batch.pieces(WINDOWS)
         if batch.revision is None or not batch.revision.moves:
             return panes, windows
@@ -414,14 +418,14 @@ class TimeStep:
         return panes, windows
 
     def _beginnings(self, known: _Known, facts: dict[str, Any], since: int) -> dict[str, int]:
-        """Return the first instant of each column that is NULL at first after ``since``."""
+        """Return the first non-NULL instant of each column that is NULL just after ``since``."""
         found = {}
         for item in self._inner.items:
             begins = [known.begins.begin(item.measure, item.predicate, item.game.degree)]
             if item.approximate is not None and self._sampler is not None:
                 begins.append(self._sampler.begin(facts[self._sampler.name]))
             begin = max((one for one in begins if one is not None), default=since)
-            # a delta also needs the window one slide before
+            # SHAPLEY_DELTA also needs the window one slide before
             begin += item.kind is ItemKind.DELTA
             if begin > since + 1:
                 for one in output_fields(replace(self._inner, items=(item,))):
@@ -429,7 +433,7 @@ class TimeStep:
         return found
 
     def _named(self, answers: pa.Table, rows: Ready, begins: dict[str, int]) -> pa.Table:
-        """Name the columns of a table in this process, as ``named_output`` does."""
+        """Return a table's columns under their output names, like ``named_output`` on Spark."""
         instant = answers.column(INSTANT)
         times = pc.multiply(instant, self._slide)
         columns = [*(answers.column(key) for key in rows.keys), times, answers.column(COUNT)]
@@ -445,7 +449,10 @@ class TimeStep:
         )
 
     def _first_parts(self, number: int, typed: Typed | None) -> Parts:
-        """Return parts for no values: the range of integers is known, that of doubles is not."""
+        """Return the parts of a measure before any value is known.
+
+        Those of an integer measure cover all integers; those of a double measure are chosen later.
+        """
         degree = self._inner.degrees[number]
         if typed is None:
             return Parts(0, 0, 0)
@@ -454,7 +461,7 @@ class TimeStep:
     def _taken(
         self, rows: Ready, known: _Known, batch: Batch
     ) -> tuple[Counts, int | None, tuple[_Known, list[Piece]]]:
-        """Write the batch's panes under parts that cover its values."""
+        """Write the batch's panes, with parts that cover its values."""
         if known.raw is None:
             seen = self._collector.survey(rows)
             if not seen.counts.taken:
@@ -467,7 +474,7 @@ class TimeStep:
             if wider.parts == known.parts:
                 fresh = [piece] if piece.rows else []
                 return seen.counts, wider.last, (wider, fresh)
-            # there are values outside the parts: repeat, with parts that cover them
+            # the parts do not cover all values, so repeat with parts that do
             known = wider
 
     def _widened(self, known: _Known, seen: Seen) -> _Known:
@@ -486,10 +493,10 @@ class TimeStep:
         return PaneStore(batch.store, batch.number, self._inner, keys, known.parts)
 
     def _due(self, known: _Known, panes: list[Piece]) -> tuple[int, int]:
-        """Return instants (in slides): those after the first, up to the second, are due."""
+        """Return ``since`` and ``until``: instants after the first, up to the second, are due."""
         if known.watermark is None:
             return 0, 0
-        # rows at the watermark may still come
+        # more rows with the watermark's event time may still arrive
         until = (known.watermark - 1) // self._slide
         since = known.emitted_until
         if since is None:
@@ -498,7 +505,10 @@ class TimeStep:
 
 
 def _tasks(size: int, session: SparkSession) -> int:
-    """Return the number of tasks for some sums; beyond the number of cores, a multiple of it."""
+    """Return the number of tasks for ``size`` rows of sums.
+
+    If it exceeds the number of cores, it is a multiple of that number.
+    """
     cores = session.sparkContext.defaultParallelism
     few = -(-size // _TASK_ROWS)
     return max(1, few) if few <= cores else cores * -(-size // (cores * _MOST_TASK_ROWS))

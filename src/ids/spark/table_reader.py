@@ -1,7 +1,8 @@
-"""Tables as DataFrames: files, directories, topics and tables of the catalog.
+"""Read files, directories, topics and tables of the catalog into DataFrames.
 
-CSV and JSON Lines files get the types and NULLs of the in-process reader. The schema of Parquet
-files comes from their footers, so a column that Spark cannot read does not affect the others.
+In CSV and JSON Lines files, types and NULLs are determined as by the in-process reader. The schema
+of Parquet files comes from their footers, so a column that Spark cannot read does not affect the
+other columns.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ from ids.spark.kafka_topic import is_kafka, read_kafka
 from ids.spark.preflight import Location, locate, may_be_table
 from ids.spark.session import NANOSECONDS
 
-_TICK = 0.2  # seconds between two looks at an empty directory
+_TICK = 0.2  # seconds between two checks of an empty directory
 _NOUNS = {
     "BIGINT": "a whole number",
     "DOUBLE": "a number",
@@ -155,7 +156,7 @@ def read(
 def catalog_table(
     session: SparkSession, place: object, *, stream: bool = False
 ) -> DataFrame | None:
-    """Return the table of the session's catalog at ``place``; None if it is a file or a topic."""
+    """Return the catalog table named ``place``; None if ``place`` is a file or a topic."""
     if not isinstance(place, str) or not may_be_table(place):
         return None
     try:
@@ -168,7 +169,7 @@ def catalog_table(
 
 
 def _has_files(path: FilePath, columns: Mapping[str, str], *, wait: bool) -> bool:
-    """Tell whether a directory has files; their names tell the format."""
+    """Return whether a directory has files of a known format; if ``wait`` is set, wait for one."""
     found = has_files(path, declared=bool(columns))
     while wait and not found:
         sleep(_TICK)
@@ -177,7 +178,7 @@ def _has_files(path: FilePath, columns: Mapping[str, str], *, wait: bool) -> boo
 
 
 def _nothing(session: SparkSession, path: FilePath, columns: Mapping[str, str]) -> DataFrame:
-    """Return a stream without rows, over an empty directory."""
+    """Return a streaming DataFrame over an empty directory."""
     types = {n: "TIMESTAMP" if t in EPOCHS else t for n, t in plain_types(columns).items()}
     reader = session.readStream.schema(_ddl(types)).option("pathGlobFilter", "*.parquet")
     data = reader.parquet(literal(uri_of(path)))
@@ -185,7 +186,10 @@ def _nothing(session: SparkSession, path: FilePath, columns: Mapping[str, str]) 
 
 
 def _ddl(types: Mapping[str, str]) -> str:
-    """Write a schema for Spark's readers; TIMESTAMP alone would depend on a setting."""
+    """Return a schema as text for Spark's readers.
+
+    The meaning of TIMESTAMP depends on a setting, so it is replaced by ``timestamp_ltz``.
+    """
     spelled = {n: "timestamp_ltz" if t.lower() == "timestamp" else t for n, t in types.items()}
     return ", ".join(f"{quoted(name)} {type_}" for name, type_ in spelled.items())
 
@@ -199,7 +203,7 @@ def _read_text(
     stream: bool,
     options: Mapping[str, str],
 ) -> DataFrame:
-    """Read CSV or JSON Lines files, in which ``nulls`` are NULL.
+    """Read CSV or JSON Lines files; the texts in ``nulls`` mean NULL.
 
     The declared ``columns`` are not converted yet.
     """
@@ -233,9 +237,10 @@ def _read_text(
 
 
 def _json_types(types: Mapping[str, str], declared: Mapping[str, str]) -> dict[str, str]:
-    """Return the types to parse JSON with: timestamps are text there.
+    """Return the types with which JSON is parsed; timestamps are parsed as text.
 
-    A column that is declared with fractions is DOUBLE, even if the sample has none.
+    If the declared type of a column allows fractions, it is parsed as DOUBLE, even if the sample
+    contains only integers.
     """
     broken = {n for n, type_ in plain_types(declared).items() if type_ in _FRACTIONS}
     held = {n: "DOUBLE" if t == "BIGINT" and n in broken else t for n, t in types.items()}
@@ -243,7 +248,7 @@ def _json_types(types: Mapping[str, str], declared: Mapping[str, str]) -> dict[s
 
 
 def _value(name: str, sql: str, nulls: Sequence[str]) -> str:
-    """Convert a text to its column's type; a text that does not fit raises an error."""
+    """Return the SQL that converts a text to its column's type, or raises an error."""
     text = quoted(name)
     if nulls:
         text = f"if({text} IN ({', '.join(map(spell, nulls))}), NULL, {text})"
@@ -257,7 +262,11 @@ def _value(name: str, sql: str, nulls: Sequence[str]) -> str:
 
 
 class _Stored(NamedTuple):
-    """How a file stores a column: the type to read it as (None: Spark cannot), and its value."""
+    """How a column of a file is read.
+
+    read_as  the type with which Spark reads it; None if Spark cannot read it
+    value    the SQL of its value
+    """
 
     read_as: str | None
     value: str
@@ -266,7 +275,7 @@ class _Stored(NamedTuple):
 def _read_parquet(
     session: SparkSession, location: Location, *, stream: bool, options: Mapping[str, str]
 ) -> DataFrame:
-    """Read Parquet files, which may store a column with different widths."""
+    """Read Parquet files, in which the same column may have types of different widths."""
     columns = list(FileSource(location.parts).schema)
     nanos = str(session.conf.get(NANOSECONDS, "false")).lower() == "true"
     stored: dict[FilePath, dict[str, _Stored]] = {}
@@ -314,7 +323,10 @@ def _stored(part: ParquetPart, name: str, leaf: int, nanos: bool) -> _Stored:
 
 
 def _timestamp(name: str, column: pq.ColumnSchema, nanos: bool) -> _Stored:
-    """Decide by the footer's logical type; Arrow's own schema may name another unit."""
+    """Return how a timestamp is read, based on the footer's logical type.
+
+    The schema that Arrow has stored may have a different unit.
+    """
     sql = quoted(name)
     if column.physical_type == "INT96":
         return _Stored("timestamp", sql)
@@ -328,12 +340,15 @@ def _timestamp(name: str, column: pq.ColumnSchema, nanos: bool) -> _Stored:
 
 
 def _refused(name: str, why: str, sql_type: str) -> str:
-    """Write a column that raises an error in the queries that use it."""
+    """Return the SQL of a column that raises an error in queries that use it."""
     return f"CAST(raise_error({spell(f'column {name!r} {why}')}) AS {sql_type})"
 
 
 def _largest(footer: pq.FileMetaData, leaf: int) -> int:
-    """Return an unsigned column's largest value, from its statistics; without them, 2^64 - 1."""
+    """Return the largest value of an unsigned column, from the statistics in the footer.
+
+    Returns 2**64 - 1 if there are no statistics.
+    """
     largest = 0
     for group in range(footer.num_row_groups):
         chunk = footer.row_group(group).column(leaf)
@@ -345,7 +360,10 @@ def _largest(footer: pq.FileMetaData, leaf: int) -> int:
 
 
 def _widest(stored: Mapping[FilePath, Mapping[str, _Stored]]) -> dict[str, _Stored]:
-    """Return the widest types: a stream reads all its files, also future ones, with one schema."""
+    """Return the widest type of each column among all files.
+
+    A stream reads all its files, including future ones, with one schema.
+    """
     first, *others = stored
     found = {name: _wide(name, column) for name, column in stored[first].items()}
     for file in others:
@@ -362,7 +380,7 @@ def _widest(stored: Mapping[FilePath, Mapping[str, _Stored]]) -> dict[str, _Stor
 
 
 def _wide(name: str, column: _Stored) -> _Stored:
-    """Widen integers to BIGINT and floats to DOUBLE: Spark can read narrower columns as these."""
+    """Widen integers to BIGINT and floats to DOUBLE; Spark can read narrower types as these."""
     wide = _WIDE.get(column.read_as or "")
     if wide is None or column.value != typed(quoted(name), column.read_as or ""):
         return column
@@ -370,7 +388,7 @@ def _wide(name: str, column: _Stored) -> _Stored:
 
 
 def _common(name: str, one: _Stored, other: _Stored) -> _Stored | None:
-    """Return how Spark can read timestamps of two types; None if it cannot."""
+    """Return how Spark can read two timestamp types as one; None if it cannot."""
     for wanted, members in _INSTANTS.items():
         if one.read_as in members and other.read_as in members:
             return _Stored(wanted, typed(quoted(name), wanted))
@@ -378,10 +396,10 @@ def _common(name: str, one: _Stored, other: _Stored) -> _Stored | None:
 
 
 def retyped(data: DataFrame, columns: Mapping[str, str], place: str) -> DataFrame:
-    """Convert ``columns`` to their declared types, as ``ids.source.declared_schema`` in process.
+    """Convert ``columns`` to their declared types, like ``ids.source.declared_schema`` in process.
 
-    A value that does not fit becomes NULL, and an added column (UNFIT) explains why. So the row is
-    a bad row only in the queries that use the column. ``place`` appears in errors.
+    A value that does not fit becomes NULL, and an added column (UNFIT) contains the reason. The row
+    is then a bad row only in queries that use the column. ``place`` is used in error messages.
     """
     if not columns:
         return data
@@ -405,7 +423,10 @@ def retyped(data: DataFrame, columns: Mapping[str, str], place: str) -> DataFram
 def _converted(
     data: DataFrame, number: int, name: str, typed: Typed, type_: str
 ) -> tuple[DataFrame, str, str]:
-    """Return ``data`` with helper columns, the converted value, and the reason if it is NULL."""
+    """Return ``data`` with helper columns, and the SQL of the converted value and the reason.
+
+    The reason explains why a value could not be converted; it is NULL for all other values.
+    """
     held, text = f"ids_held{number}", f"ids_text{number}"
     is_text = typed.kind is Kind.TEXT
     trimmed = f"nullif(trim(BOTH {spell(BLANKS)} FROM {typed.text}), '')" if is_text else "''"
@@ -423,7 +444,7 @@ def _converted(
 
 
 def _of_text(text: str, type_: str) -> str:
-    """Convert a trimmed text to a type; NULL if it does not fit."""
+    """Return the SQL that converts a trimmed text to a type, or to NULL if it does not fit."""
     if type_ == "BOOLEAN":
         true, false = (", ".join(map(spell, texts)) for texts in (TRUE, FALSE))
         lower = f"lower({text})"
@@ -443,7 +464,10 @@ def _of_number(held: str, whole: bool, type_: str) -> str:
 
 
 def _instants(data: DataFrame, number: int, typed: Typed, type_: str) -> tuple[DataFrame, str]:
-    """Convert numbers since 1970 to timestamps, fractions rounded to the nearest µs."""
+    """Convert seconds, milliseconds or microseconds since 1970 to timestamps.
+
+    Fractions are rounded to the nearest microsecond.
+    """
     least, largest = epoch_bounds(type_)
     factor = 1_000_000 // EPOCHS[type_]
     whole, double = f"ids_held{number}", f"ids_held{number}"

@@ -1,9 +1,10 @@
-"""Time windows on Spark: rows to panes, panes to windows, windows to answers.
+"""Compute time windows on Spark, over a batch or streaming DataFrame.
 
     rows ─▶ (key, pane, cell) sums ─▶ (key, pane) sums of the window and of every predicate ─▶ emits
 
-A pane is the rows of one slide, as sums. Only the first step reads rows. All sums are of integers
-(``ids.exact``), so the order, the partitions and the micro-batches do not change them.
+A pane contains the sums over the rows of one slide. Rows in the same cell satisfy the same
+predicates (``ids.spark.cell_columns``). Only the first step reads rows. All sums are integers
+(``ids.exact``), so they do not depend on the order of rows, partitions or micro-batches.
 
 Over a batch DataFrame, each slide adds the sums of the new pane and subtracts those of the expired
 one, so the cost per pane does not depend on the window's length.
@@ -12,11 +13,16 @@ Over a streaming DataFrame, Spark keeps the state of two chained aggregations:
 
     rows ─▶ window(event time, slide), key, cell ─▶ window(panes, duration, slide), key ─▶ answers
 
-The result is a streaming DataFrame for any sink in append mode: an emit appears when the watermark
-has passed it. Spark's windows are [start, end) and ours are (t - d, t], so event times are moved
-back by a microsecond. They are also moved forward: by 2000 years with our own watermark, because
-Spark's watermark starts in 1970 and drops earlier rows; by a millisecond with a watermark of the
-user, which cannot be moved, because the watermark must pass an instant, not just reach it.
+The result is a streaming DataFrame for any sink in append mode. An emit is written when the
+watermark has passed its instant.
+
+Event times are shifted for Spark. Spark's windows are [start, end) and ours are (t - d, t], so
+event times are moved back by a microsecond. They are also moved forward:
+
+- by 2000 years if IDS sets the watermark, because Spark's watermark starts in 1970 and earlier rows
+  would be dropped;
+- by a millisecond if the user has set the watermark, because it must pass an instant, not just
+  reach it, and cannot itself be moved.
 """
 
 from __future__ import annotations
@@ -55,10 +61,10 @@ from ids.spark.spark_prepare import (
 
 VALUE_RANGE = (1e-9, 1e12)  # the default magnitudes of a stream's values
 
-_FEW_SUMS = 4  # predicates of measures whose sums are computed row by row
+_FEW_SUMS = 4  # up to this many predicates (over all measures), sums are computed row by row
 _SAMPLED = 10_000
 _FEW_VALUES = 1_000
-# µs that event times of a stream are moved forward
+# how far the event times of a stream are moved forward, in µs
 _YEARS = 730_485 * 86_400_000_000  # 2000 years: the calendar repeats every 400
 _MILLISECOND = 1_000
 
@@ -71,8 +77,8 @@ _BEFORE = "ids_before_"
 def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame:
     """Return every emit of a query with a time window.
 
-    One job runs at once: it finds the magnitudes of the values, and bad rows, which are passed to
-    ``on_faults``. The rest runs when the result is used.
+    One job runs immediately. It determines the magnitudes of the values and finds bad rows, which
+    are passed to ``on_faults``. Everything else runs lazily, when the result is used.
     """
     slide, width = slide_and_width(plan)
     refuse_beyond_panes(plan)
@@ -102,7 +108,7 @@ def time_windows(plan: SelectPlan, frame: Frame, on_faults: Faults) -> DataFrame
 
 
 def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
-    """Choose parts that represent every bit of every value."""
+    """Return parts in which every bit of every value is represented."""
     found: list[Parts] = []
     for degree, typed, value_range in zip(plan.degrees, rows.measures, known.ranges, strict=True):
         if typed is None or value_range is None:
@@ -117,7 +123,10 @@ def fit_parts(plan: SelectPlan, rows: Ready, known: Survey) -> list[Parts]:
 
 
 def _few_valued(frame: Frame, names: list[str]) -> list[str]:
-    """Find the columns with few values, from a sample of rows; only the speed depends on it."""
+    """Return the columns that have few distinct values in a sample of rows.
+
+    The choice of columns affects only the speed, not the result.
+    """
     if not names:
         return []
     texts = [frame.columns[name].text for name in names]
@@ -128,11 +137,11 @@ def _few_valued(frame: Frame, names: list[str]) -> list[str]:
 
 
 def panes(plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout) -> DataFrame:
-    """Sum valid rows to a table of (key, pane)."""
+    """Sum the valid rows by key and pane."""
     if sum(map(len, layout.predicates)) > _FEW_SUMS:
         table = _atoms(plan, rows, cells, layout)
         return table.groupBy(*rows.keys, PANE).agg(*_item_sums(cells, layout))
-    # few sums are computed in one step: that is one shuffle, of fewer groups
+    # a few sums are computed in one step, with a single shuffle of fewer groups
     data, window = _summands(plan, rows, cells, layout, None)
     sums = {COUNT: window[COUNT]}
     for name, whole, predicate in layout.columns():
@@ -144,9 +153,9 @@ def panes(plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout) -> DataFr
 def _atoms(
     plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout, pane: str | None = None
 ) -> DataFrame:
-    """Sum valid rows to a table of (key, pane, cell).
+    """Sum the valid rows by key, pane and cell.
 
-    ``pane`` is the column to group by; without it, the pane's number is computed.
+    ``pane`` is the pane column; if it is None, the pane number is computed.
     """
     data, sums = _summands(plan, rows, cells, layout, pane)
     groups = [name for name, _ in cells.groups]
@@ -156,7 +165,7 @@ def _atoms(
 def _summands(
     plan: SelectPlan, rows: Ready, cells: Cells, layout: Layout, pane: str | None
 ) -> tuple[DataFrame, dict[str, str]]:
-    """Return rows with their keys, pane, cell and parts, and the window's sums over these."""
+    """Return rows with key, pane, cell and value parts, and the SQL of the sums over these."""
     program = Program("ids_v")
     sums = {COUNT: "count(1)"}
     for number, parts in enumerate(layout.parts):
@@ -174,7 +183,7 @@ def _summands(
 
 
 def _present(number: int, rows: Ready) -> str:
-    """Select a measure; if it contains no NULL, tell Spark, which then skips its NULL checks."""
+    """Return the SQL of a measure column, so that Spark skips NULL checks if it has no NULLs."""
     name, typed = measure(number), rows.measures[number]
     if number not in rows.present or typed is None:
         return name
@@ -182,7 +191,7 @@ def _present(number: int, rows: Ready) -> str:
 
 
 def _window_sums(program: Program, rows: Ready, number: int, parts: Parts) -> dict[str, str]:
-    """Write the sums of one measure over a group of rows; rows with NULL are not players."""
+    """Return the SQL of one measure's sums over a group, ignoring rows where it is NULL."""
     typed = rows.measures[number]
     whole = Item(number, None)
     if typed is None:
@@ -200,7 +209,7 @@ def _window_sums(program: Program, rows: Ready, number: int, parts: Parts) -> di
 def _item_sums(
     cells: Cells, layout: Layout, condition: str = "true", prefix: str = ""
 ) -> list[Column]:
-    """Write the sums of the window and of every predicate, over atoms where ``condition`` holds."""
+    """Return the sums of the window and of every predicate, over cells that meet ``condition``."""
 
     def added(column: str, test: str) -> str:
         return f"sum({column})" if test == "true" else f"sum(if({test}, {column}, 0L))"
@@ -221,9 +230,10 @@ def _aggregates(sums: dict[str, str]) -> list[Column]:
 def windows(
     width: int, table: DataFrame, keys: list[str], sums: list[str], final: int
 ) -> DataFrame:
-    """Sum panes to windows: one row per instant, up to ``final``, whose window is not empty.
+    """Sum panes to windows: one row per instant up to ``final`` whose window is not empty.
 
-    ``table`` is a pane table, and a window is ``width`` panes long. INSTANT replaces PANE.
+    ``table`` contains the sums of each pane, and a window is ``width`` panes long. The result has
+    INSTANT in place of PANE.
     """
     if width == 1:
         return table.withColumnRenamed(PANE, INSTANT)
@@ -252,7 +262,7 @@ def windows(
 
 
 def _deltas(plan: SelectPlan, answers: DataFrame, keys: list[str]) -> DataFrame:
-    """Subtract from each SHAPLEY_DELTA the attribution one slide before, if there was a window."""
+    """Subtract the attribution one slide before, 0 for an empty window, from each SHAPLEY_DELTA."""
     exact = [item for item in plan.items if item.approximate is None]
     order = Window.partitionBy(*keys).orderBy(INSTANT)
     adjoining = F.lag(INSTANT).over(order) == F.col(INSTANT) - 1
@@ -268,9 +278,9 @@ def streamed_windows(
 ) -> DataFrame:
     """Return the emits of a query over a streaming DataFrame, as a streaming DataFrame.
 
-    lateness     µs that a row may be late; None: the delay of the table's own watermark
-    value_range  the smallest nonzero and the largest magnitude of any measure; a value outside, a
-                 bad row, or a pane with too many rows ends the stream with an error
+    lateness     how late a row may be, µs; None: the delay of the table's own watermark
+    value_range  the smallest nonzero and the largest magnitude of any measure; a value outside this
+                 range, a bad row, or a pane with too many rows stops the stream with an error
     """
     slide, width = slide_and_width(plan)
     refuse_final(plan)
@@ -283,7 +293,7 @@ def streamed_windows(
     guard = _guard(plan, rows, value_range, first)
     guarded = rows.data.withColumn(TIME, F.expr(guard).cast("bigint"))
     moved = _moved(guarded, ahead, span, own=bool(frame.watermarks))
-    # select, because over Spark Connect withColumn forgets that a column is a window
+    # over Spark Connect, withColumn would lose the metadata that marks the column as a window
     step, start = f"{slide} microseconds", f"{ahead % slide} microseconds"
     rows = replace(rows, data=moved.select("*", F.window(_EVENT, step, step, start).alias(_PANE)))
     cells = cells_of(plan.predicates, frame.columns)
@@ -304,16 +314,16 @@ def streamed_windows(
 
 
 def _moved(data: DataFrame, ahead: int, lateness: int, *, own: bool) -> DataFrame:
-    """Add the event time for Spark's windows, with our watermark or the user's ``own``."""
+    """Add the shifted event time, with a watermark of ours unless the user set an ``own`` one."""
     event = F.expr(f"timestamp_micros({TIME} + {ahead - 1}L)")
     if own:
-        # Spark compares every column with this metadata with the stream's only watermark
+        # with this metadata, Spark compares the new column with the user's watermark
         return data.select("*", event.alias(_EVENT, metadata={DELAY: lateness // 1_000}))
     return data.withColumn(_EVENT, event).withWatermark(_EVENT, f"{lateness} microseconds")
 
 
 def _declared_parts(plan: SelectPlan, rows: Ready, value_range: tuple[float, float]) -> list[Parts]:
-    """Choose parts for every bit of integers, and of other values within ``value_range``."""
+    """Return parts that represent all integers, and every double within ``value_range``."""
     smallest, largest = value_range
     found = [
         Parts(0, 0, 0)
@@ -334,9 +344,10 @@ def _declared_parts(plan: SelectPlan, rows: Ready, value_range: tuple[float, flo
 def _guard(
     plan: SelectPlan, rows: Ready, value_range: tuple[float, float], first: int | None
 ) -> str:
-    """Write the event time; a bad row, or a value outside ``value_range``, raises an error.
+    """Return the SQL of the event time, which raises an error for rows that cannot be summed.
 
-    So does an event time at or before ``first``, µs, because Spark would drop the row.
+    These are bad rows, rows with a value outside ``value_range``, and rows at or before ``first``
+    (µs), which Spark would drop.
     """
     remedy = spell(f" in {plan.table}; leave such rows out with WHERE")
     tests = [f"WHEN {FAULT} IS NOT NULL THEN raise_error(concat({FAULT}, {remedy}))"]

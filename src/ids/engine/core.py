@@ -1,9 +1,14 @@
 """The state of a live engine, and everything that changes it.
 
-read_batch                  reads and checks a batch, and sorts it by event time
-insert, delete ─▶ deltas ─▶ commit, with the expiry of the oldest rows: one slide
-refine, drop, enumerate     predicates are added and dropped; atoms split, merge or are given up
-fit                         scales follow the data; sums are converted exactly
+read_batch               reads and checks a batch, and sorts it by event time
+insert, delete           add and remove rows; they return deltas, that is, changes of the sums
+commit                   adds the deltas and expires the oldest rows, which completes one slide
+refine, drop, enumerate  add predicates, drop one, or abandon the atoms
+fit                      adapts the scales to the values of a batch, and converts the sums exactly
+
+A *scale* determines the integer digits into which a measure's values are split. A *tag* is a row's
+atom, or the targets that hold on it (``ids.state.summaries``). The *players* of a measure are the
+rows whose value is not NULL.
 """
 
 from __future__ import annotations
@@ -59,17 +64,17 @@ Bools = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 Rows = slice | npt.NDArray[np.intp]
 
-OUTCOMES = 3  # of a predicate: NULL, FALSE, TRUE
+OUTCOMES = 3  # a predicate is NULL, FALSE or TRUE
 
 _EVERYONE = np.zeros(0, np.bool_)
 _NO_PLACES = np.zeros(0, np.int64)
-_MARGIN = 8  # bits of head-room over the largest value
-_SHOWN = 6  # columns of a deleted row in an error
+_MARGIN = 8  # spare bits above the largest value
+_SHOWN = 6  # the number of columns shown for a deleted row in an error message
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What the engine reads from every batch.
+    """The columns and measures that the engine reads from every batch.
 
     kinds     the columns and their types
     measures  bound expressions
@@ -81,13 +86,16 @@ class Schema:
     order_by: str | None
 
     def evaluate(self, table: Table) -> tuple[Measure, ...]:
-        """Return each measure, evaluated on these rows."""
+        """Evaluate each measure on these rows."""
         return tuple(evaluate_measure(expression, table) for expression in self.measures)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows in window order, without late rows; ``newest`` is the latest event time seen."""
+    """A batch sorted in window order, without late rows.
+
+    ``newest`` is the latest event time seen so far.
+    """
 
     table: Table
     measures: tuple[Measure, ...]
@@ -96,7 +104,7 @@ class Batch:
     late: int
 
     def take(self, rows: Rows) -> Batch:
-        """Return the batch with only these rows."""
+        """Return a batch with only these rows."""
         return Batch(
             self.table.take(rows),
             tuple(_take(one, rows) for one in self.measures),
@@ -107,7 +115,7 @@ class Batch:
 
 
 def _take(one: Measure, rows: Rows) -> Measure:
-    """Return some rows of a measure; the other rows must not affect the scale."""
+    """Return some rows of a measure, so that the other rows do not affect the scale."""
     values = np.ascontiguousarray(one.values[rows])
     players = None if one.players is None else one.players[rows]
     _, largest, smallest = survey(values)
@@ -117,7 +125,7 @@ def _take(one: Measure, rows: Rows) -> Measure:
 def read_batch(
     source: Source, schema: Schema, newest: int | None = None, lateness: int | None = None
 ) -> Batch:
-    """Read, check and sort one batch; the engine does not change.
+    """Read, check and sort one batch, without changing the engine.
 
     A row is late if its time is more than ``lateness`` before the newest time seen up to that row,
     in this batch or earlier. If ``lateness`` is None, no row is late.
@@ -144,7 +152,7 @@ def read_batch(
 
 
 def _of_kind(name: str, column: ColumnData, kind: Kind) -> ColumnData:
-    """Return the column, which must have the type it had before; an all-NULL column fits any."""
+    """Check that a column has the expected type, and return it; all-NULL columns fit any."""
     if column.kind is kind:
         return column
     if column.valid is None or column.valid.any():
@@ -199,11 +207,11 @@ def _ordered(batch: Batch, times: Words, lateness: int | None) -> Batch:
 
 
 class Deleted(NamedTuple):
-    """Where the rows of a changelog's deletes were found.
+    """The rows that a changelog deletes, and where they were found.
 
-    going   the deleted rows that are in the window
+    going   the rows to delete from the window
     places  their positions in the retained rows; None if no rows are retained
-    undone  positions of inserts in the same call that the other deletes cancel
+    undone  the positions of inserts in the same call that are cancelled by the other deletes
     """
 
     going: Batch
@@ -212,9 +220,9 @@ class Deleted(NamedTuple):
 
 
 class TaggedRows(NamedTuple):
-    """Rows that can be added or removed: their tags, and each measure's digits and players.
+    """The tags of some rows, and each measure's digits and players, to add or subtract them.
 
-    Measure 0 counts rows: its digits are zeros, and every row is a player (``players`` is empty).
+    Measure 0 counts rows. Its digits are zeros, and every row is a player (``players`` is empty).
     """
 
     tags: Array
@@ -242,23 +250,24 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """Return the sum of all components."""
+        """The sum of all components."""
         return sum(astuple(self))
 
 
 class Core:
     """The sums of every measure (measure 0 counts rows), the membership and the retained rows.
 
-    schema       what is read from a batch
-    membership   which sums a row changes
-    retained     the rows in the window; empty for a changelog with ``retain=False``. It has the raw
-                 columns only with ``retain=True`` (``has_raw``). For a changelog with raw columns
-                 each row has a hash of its contents, and rows are in order of their times, if any
-    index        finds retained rows by condition; None without indexed columns
+    schema       the columns and measures that are read from a batch
+    membership   determines which sums a row changes
+    retained     the rows in the window; empty for a changelog with ``retain=False``. The raw
+                 columns are included only with ``retain=True`` (``has_raw``). For a changelog with
+                 raw columns, each row has a hash of its contents, and rows are sorted by event
+                 time if they have one
+    index        finds retained rows by condition; None if no column is indexed
     sample       a sample of the window, if the engine keeps one
-    provisional  predicates whose sums began with an estimate, by name
-    slides       how many slides were committed
-    rounded      the measures whose scale rounds some row in the window
+    provisional  predicates whose sums started from an estimate, keyed by name
+    slides       the number of committed slides
+    rounded      the measures whose scale rounds the value of some row in the window
 
     Other objects read a Core; only its own methods change it.
     """
@@ -286,32 +295,32 @@ class Core:
         self._degree = settings.degree
         self._atom_limit = settings.atom_limit
         self._window = window
-        self._relieved: set[int] = set()  # rounded, and a row that needed the top digit has left
+        self._relieved: set[int] = set()  # measures that may no longer need rounding
         self._changelog = isinstance(window, Changelog) and self.has_raw
 
     @property
     def has_raw(self) -> bool:
-        """Return whether any condition can be evaluated on the rows in the window."""
+        """Whether the raw columns are retained, so that any condition can be evaluated."""
         return bool(self.retained.kinds)
 
     @property
     def exceeds_limit(self) -> bool:
-        """Return whether there are more atoms than the limit, so that they must be given up."""
-        # without a predicate there is one atom, and no target to keep in its place
+        """Whether the number of atoms exceeds the limit, in which case they must be abandoned."""
+        # without predicates there is one atom, and no target that could replace it
         return bool(self.predicates) and self.membership.met > self._atom_limit
 
     @property
     def has_room(self) -> bool:
-        """Return whether one more predicate surely leaves the atoms within their limit.
+        """Whether the atoms are certain to stay within the limit if a predicate is added.
 
-        Each live atom may split into three.
+        A new predicate can split each live atom into three.
         """
         if not isinstance(self.membership, Refined):
             return True
         return OUTCOMES * len(self.membership.live) <= self._atom_limit
 
     def memory(self) -> Memory:
-        """Return the bytes that are allocated now."""
+        """Return the currently allocated bytes by component."""
         return Memory(
             sum(s.window.nbytes + s.marginals.nbytes for s in self.measures),
             sum(s.atoms.nbytes for s in self.measures) + self.membership.nbytes,
@@ -323,7 +332,7 @@ class Core:
     # --- checkpoints --------------------------------------------------------------------------
 
     def facts(self) -> dict[str, Any]:
-        """Return what a checkpoint stores as JSON."""
+        """Return the part of the state that a checkpoint stores as JSON."""
         return {
             "sample": None if self.sample is None else self.sample.facts(),
             "kinds": {name: kind.value for name, kind in self.schema.kinds.items()},
@@ -336,7 +345,7 @@ class Core:
         }
 
     def arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint stores as arrays."""
+        """Return the part of the state that a checkpoint stores as arrays."""
         arrays: dict[str, Array] = {}
         for number, summaries in enumerate(self.measures):
             arrays[f"window {number}"] = summaries.window
@@ -376,7 +385,7 @@ class Core:
     # --- one slide: rows are added and removed --------------------------------------------------
 
     def classify(self, batch: Batch) -> TaggedRows:
-        """Return the rows of a batch with their tags and digits."""
+        """Compute the tags and digits for the rows of a batch."""
         digits, players = [_no_digits(batch.table.rows)], [_EVERYONE]
         for summaries, one in zip(self.measures[1:], batch.measures, strict=True):
             digits.append(summaries.cut(one.values))
@@ -384,7 +393,7 @@ class Core:
         return TaggedRows(self.membership.assign(batch.table), digits, players)
 
     def tagged(self, rows: slice | Places = slice(None)) -> TaggedRows:
-        """Return retained rows with their tags and digits."""
+        """Return the tags and digits of retained rows."""
         tags = self.retained.tags[rows]
         each = [self.playing(m) for m in range(1, len(self.measures))]
         return TaggedRows(
@@ -394,13 +403,13 @@ class Core:
         )
 
     def playing(self, number: int) -> tuple[Words, Bools]:
-        """Return the digits and the players of one measure, for every retained row."""
+        """Return one measure's digits and players for all retained rows."""
         if not number or not len(self.retained):  # before the first row there are no columns yet
             return _no_digits(len(self.retained)), _EVERYONE
         return self.retained.digits(number), self.retained.players(number)
 
     def _deltas(self, rows: TaggedRows, sign: int, into: list[Words] | None = None) -> list[Words]:
-        """Return signed rows as one delta per measure, added to ``into`` if given."""
+        """Sum signed rows into one delta per measure, added to ``into`` if given."""
         return [
             self.membership.tally(
                 summaries, rows.tags, rows.digits[m], rows.players[m], sign,
@@ -418,7 +427,7 @@ class Core:
             )
 
     def block(self, batch: Batch, rows: TaggedRows) -> RowBlock:
-        """Return the rows as they will be retained; raise if they cannot be."""
+        """Convert rows to the form in which they are stored; raise if that is impossible."""
         if not self.keeps_rows:
             return RowBlock({}, rows.tags)
         block = self.retained.block(
@@ -432,7 +441,7 @@ class Core:
     def insert(
         self, batch: Batch, rows: TaggedRows, block: RowBlock, into: list[Words] | None = None
     ) -> list[Words]:
-        """Insert rows; return their deltas, to be committed together with the expiry."""
+        """Insert rows; return their deltas, which ``commit`` adds."""
         if self.sample is not None:
             sequence, stratum = self.sample.number(batch.table)
             block = replace(block, sequence=sequence, stratum=stratum)
@@ -447,7 +456,7 @@ class Core:
         return self._deltas(rows, 1, into)
 
     def commit(self, deltas: list[Words] | None, newest: int | None) -> None:
-        """Add the deltas and expire the rows that have left the window: one slide.
+        """Complete a slide: add the deltas and expire the rows that have left the window.
 
         ``newest`` is the latest event time seen.
         """
@@ -459,18 +468,19 @@ class Core:
         if deltas is not None:
             self.membership.commit(self.measures, deltas)
         if self.keeps_rows:
-            self.retained.forget()  # not earlier: the new rows were encoded with these codes
+            self.retained.forget()  # not before: the new rows were encoded with these codes
             if self.index is not None:
                 self.index.follow(self.retained)
         for number in sorted(self.rounded & self._relieved):
             if not len(self.retained) or not self.retained.digits(number)[:, 0].any():
-                self._refit(number, np.zeros(0))  # rounded rows become exact again
+                self._refit(number, np.zeros(0))  # values that were rounded become exact again
         self._relieved.clear()
 
     def _count_expired(self, newest: int | None) -> int:
         """Return how many of the oldest rows have left the window.
 
-        A time window without a slide ends at the newest row, one with a slide at the next multiple.
+        A time window without a slide ends at the newest row. With a slide, it ends at the next
+        multiple of the slide.
         """
         window, times = self._window, self.retained.times
         if isinstance(window, CountWindow):
@@ -493,7 +503,7 @@ class Core:
         self.sample.expire(oldest, left)
 
     def _leaving(self, rows: slice | Places, into: list[Words] | None = None) -> list[Words]:
-        """Return the deltas of retained rows that leave the window."""
+        """Return the deltas for retained rows that leave the window."""
         gone = self.tagged(rows)
         for provisional in self.provisional.values():
             provisional.add(self, self.retained.table().take(rows), gone, -1)
@@ -507,8 +517,9 @@ class Core:
     ) -> Deleted:
         """Find each deleted row in the window or among the inserts of the same call.
 
-        Rows match by the values of their columns. Of several equal rows the oldest is deleted.
-        Raises if there is no such row; ``where`` names a row of the deletes. Nothing changes.
+        Rows match if the values of their columns are equal. If several rows match, the oldest is
+        deleted. Raises StateError if no row matches; ``where`` describes the position of a deleted
+        row for the error message. The state does not change.
         """
         if not self.keeps_rows:
             return self._trusted(going, coming)
@@ -532,7 +543,7 @@ class Core:
         return Deleted(going.take(np.flatnonzero(found)), places[found], undone)
 
     def _find_among(self, table: Table, coming: Batch | None) -> Places:
-        """Return the positions of equal rows among the inserts of the same call; -1 if none."""
+        """Find equal rows among the inserts of the same call; return positions, or -1 if none."""
         if coming is None or not coming.table.rows:
             return np.full(table.rows, -1, np.int64)
         scratch = Retained(self.schema.kinds)
@@ -540,7 +551,7 @@ class Core:
         return scratch.locate(table)
 
     def _trusted(self, going: Batch, coming: Batch | None) -> Deleted:
-        """Accept deletes without retained rows if they leave sums that some rows could have."""
+        """Accept deletes without retained rows if the remaining sums are possible."""
         if self._can_lose(going):
             return Deleted(going, None, _NO_PLACES)
         undone = self._find_among(going.table, coming)
@@ -553,10 +564,10 @@ class Core:
         return Deleted(rest, None, undone[undone >= 0])
 
     def _can_lose(self, going: Batch) -> bool:
-        """Return whether the sums without these rows could still be the sums of some rows.
+        """Return whether the sums would still be possible after removing these rows.
 
-        A row that was never inserted may have a value that the scale does not hold, or leave sums
-        that no rows have.
+        Removing a row that was never inserted can leave impossible sums, such as a negative count.
+        Its value may also not be representable in the scale.
         """
         if not going.table.rows:
             return True
@@ -570,7 +581,7 @@ class Core:
         refined = isinstance(self.membership, Refined)
         after = [s.added(d, atoms=refined) for s, d in zip(self.measures, deltas, strict=True)]
         if isinstance(self.membership, Refined):
-            self.membership.reclaim(self.measures[0])  # atoms that only these rows would be in
+            self.membership.reclaim(self.measures[0])  # drop atoms that classify() added
             touched = touched_rows(deltas[0])
             after = [sums[touched] for sums in after]
         rows = after[0][:, 0]
@@ -579,7 +590,7 @@ class Core:
     def delete(self, going: Batch, places: Places | None) -> list[Words]:
         """Delete the rows at these positions; return their deltas.
 
-        If ``places`` is None no rows are retained, and the deltas come from ``going``.
+        If ``places`` is None, no rows are retained, and the deltas are computed from ``going``.
         """
         self.rows -= going.table.rows
         if places is None:
@@ -594,7 +605,7 @@ class Core:
         return deltas
 
     def _redraw(self, sample: WindowSample) -> None:
-        """Draw the sample again from the retained rows, which keep their arrival numbers."""
+        """Rebuild the sample from the retained rows, which keep their arrival numbers."""
         sample.clear()
         sequence = self.retained.sequence
         if sequence is not None and len(sequence):
@@ -613,9 +624,9 @@ class Core:
             )
 
     def refine(self, predicates: Mapping[str, Expression]) -> None:
-        """Refine by these predicates, exactly; each retained row is evaluated once.
+        """Compute the atoms of these predicates exactly, evaluating each retained row once.
 
-        If there is one predicate more than before, the existing atoms are split.
+        If one predicate was added at the end, the existing atoms are split.
         """
         old = self.membership
         if isinstance(old, Refined) and list(predicates)[:-1] == [*self.predicates]:
@@ -636,10 +647,11 @@ class Core:
             self.membership.commit(self.measures, self._deltas(self.tagged(), 1))
 
     def _divide(self, old: Refined, predicates: Mapping[str, Expression]) -> None:
-        """Refine by the last of the predicates.
+        """Split the atoms by the last of the predicates.
 
-        Only rows of the two rarer outcomes are summed; the rest of each atom is its rows of the
-        common outcome. Sums are exact, so this gives the same state as a recount, to the bit.
+        Only the rows with the two rarer outcomes of the predicate are summed. Subtracting them from
+        their atoms leaves the sums for the most frequent outcome. Sums are exact, so the result is
+        bit-identical to a recount.
         """
         fresh = Refined(predicates)
         division = self._division(old, list(predicates.values())[-1])
@@ -667,7 +679,7 @@ class Core:
         return _Division(part, parts, number, common)
 
     def _parted(self, number: int, old: Refined, fresh: Refined, division: _Division) -> Summaries:
-        """Return the sums of one measure under the refinement with the new predicate."""
+        """Return the sums of one measure after the atoms are split by the new predicate."""
         before = self.measures[number]
         before.reserve(old.width)
         after = Summaries(before.scale, len(fresh.names), fresh.width)
@@ -687,10 +699,10 @@ class Core:
         return after
 
     def drop(self, name: str, targets: Collection[str]) -> None:
-        """Drop a predicate: atoms that differ only in it are merged, without reading a row.
+        """Drop a predicate, merging atoms that differ only in it; no rows are read.
 
-        If the atoms were given up, they are rebuilt from the retained rows. Without raw columns
-        only ``targets`` stay.
+        If the atoms were abandoned, they are rebuilt from the retained rows. Without raw columns,
+        only ``targets`` are kept.
         """
         predicates = {n: e for n, e in self.predicates.items() if n != name}
         old = self.membership
@@ -718,10 +730,10 @@ class Core:
     def enumerate(
         self, bound: Mapping[str, Expression], over_names: Mapping[str, Expression]
     ) -> None:
-        """Give up the atoms and keep only the sums of the targets, which the atoms provide.
+        """Abandon the atoms, keeping only the sums of the targets, computed from the atoms.
 
-        bound       each target over the table's columns
-        over_names  the same targets over the registered names
+        bound       each target as a condition over the table's columns
+        over_names  the same targets as conditions over the registered names
         """
         old = self.membership
         if not isinstance(old, Refined):
@@ -738,21 +750,22 @@ class Core:
         self.membership = targets
 
     def add_provisional(self, provisional: Provisional) -> None:
-        """Add a provisional predicate; its sums follow every slide from now on."""
+        """Add a provisional predicate, whose sums are updated on every slide from now on."""
         self.provisional[provisional.name] = provisional
 
     def remove_provisional(self, name: str) -> bool:
-        """Remove a provisional predicate; return whether there was one of that name."""
+        """Remove a provisional predicate; return whether one with that name existed."""
         return self.provisional.pop(name, None) is not None
 
-    # --- scales follow the data -------------------------------------------------------------------
+    # --- scales are adapted to the data -----------------------------------------------------------
 
     def fit(self, batch: Batch) -> None:
-        """Make every measure's scale hold the rows of a batch, so that each is summed exactly.
+        """Widen each measure's scale so that the rows of a batch can be summed exactly.
 
-        If no scale holds both the largest value and the last bit of the smallest, a window with
-        raw rows rounds the small values in its sums until the large ones have left, and answers
-        from the rows meanwhile. Without raw rows the batch is rejected and nothing changes.
+        If no scale can represent both the largest value and the last bit of the smallest, what
+        happens depends on the raw rows. If they are retained, small values are rounded in the sums
+        until the large values have left the window, and until then answers are computed from the
+        rows. Otherwise the batch is rejected, and the state does not change.
         """
         for number, one in enumerate(batch.measures, start=1):
             if number == len(self.measures):
@@ -772,7 +785,7 @@ class Core:
                 self._widen(number, wider)
 
     def _widen(self, number: int, scale: Scale) -> None:
-        """Add digits above and below."""
+        """Change to a scale with more digits above or below the existing ones."""
         old = self.measures[number].scale
         self.measures[number].change_scale(scale)
         below = (old.grid - scale.grid) // DIGIT_BITS
@@ -782,7 +795,7 @@ class Core:
             self.retained.recut(number, padded)
 
     def _refit(self, number: int, coming: Floats) -> None:
-        """Choose a new scale for the rows in the window and those of a batch."""
+        """Choose a new scale for the rows in the window and the rows of a batch."""
         old = self.measures[number]
         played = bool(old.window[0])
         kept = np.zeros(self.rows)
@@ -800,14 +813,14 @@ class Core:
             self._recount()
 
     def _values(self, number: int) -> Floats:
-        """Return a measure's values on the retained rows; without raw rows no digit is rounded."""
+        """Return a measure's values on the retained rows, from raw columns or exact digits."""
         if not self.has_raw:
             return self.measures[number].scale.values_of(self.retained.digits(number))
         values, players = self._players(number)
         return np.where(players, values, 0.0)
 
     def _players(self, number: int) -> tuple[Floats, Bools]:
-        """Return a measure on the raw rows, and which of them are players."""
+        """Evaluate a measure on the raw rows; return the values and which rows are players."""
         values, players = measure(self.schema.measures[number - 1], self.retained.table())
         return values, np.ones(len(values), np.bool_) if players is None else players
 
@@ -825,7 +838,7 @@ class Core:
     # --- answers --------------------------------------------------------------------------------
 
     def worth(self, number: int, game: Game) -> float | None:
-        """Return the aggregate of a measure; computed from the rows if some are rounded."""
+        """Return the aggregate of a measure, computed from the rows if the sums are rounded."""
         if number not in self.rounded:
             return self.measures[number].worth(game)
         values, players = self._players(number)
@@ -833,7 +846,7 @@ class Core:
         return None if window.rows[0] < game.nulls else float(big_worth(game, window)[0])
 
     def answer_rounded(self, number: int, game: Game, condition: Expression) -> Triple:
-        """Return (value, share, lift) from the rows, for a measure that is rounded. O(rows)."""
+        """Compute (value, share, lift) from the rows, for a measure with rounded sums. O(rows)."""
         values, players = self._players(number)
         unit = unit_of(values[players])
         held = players & holds(condition, self.retained.table())
@@ -843,11 +856,13 @@ class Core:
 
 
 class _Division(NamedTuple):
-    """How rows are divided: a part is an old atom with an outcome of the new predicate.
+    """How a new predicate splits the atoms.
+
+    A part is the set of rows of an old atom on which the new predicate has the same outcome.
 
     part    int64[n]  the part of each row, 3 · atom + outcome
     parts   int64[p]  the parts that contain a row, ascending
-    number  uint32[…] the new atom of each part: its position in ``parts``
+    number  uint32[…] the new atom of each part, which is its position in ``parts``
     common  the most frequent outcome
     """
 
@@ -883,7 +898,7 @@ def _summaries(number: int, scale: dict[str, Any], arrays: Mapping[str, Array]) 
 
 
 def _shown(table: Table, row: int) -> str:
-    """Return a row as text: its first columns."""
+    """Format the first columns of a row as text."""
     names = list(table.columns)
     shown = [f"{name} = {_value(table.columns[name], row)}" for name in names[:_SHOWN]]
     return ", ".join([*shown, "…"] if len(names) > _SHOWN else shown)

@@ -1,4 +1,4 @@
-"""The live engine: rows arrive batch by batch, and questions are answered in between."""
+"""The live engine, which is updated batch by batch and can be queried at any time."""
 
 from __future__ import annotations
 
@@ -46,27 +46,28 @@ _INSTANTS = "give a datetime, a numpy.datetime64, or whole microseconds since 19
 class Engine:
     """Exact attribution over a sliding window that is updated as rows arrive.
 
-    Register predicates, ingest batches, and ask how much of an aggregate the rows of a predicate
-    account for. Answers about registered predicates and combinations of them take microseconds,
-    however many rows the window has. Other conditions are answered from the retained rows.
+    Register predicates, ingest batches, and query how much of an aggregate is due to the rows that
+    satisfy a predicate. Queries on registered predicates and their combinations take microseconds,
+    regardless of the window size. For other conditions, the retained rows are read.
 
-    An engine is thread-safe: one thread may write while others ask. A question sees the window
-    after a whole slide, never in the middle of one.
+    An engine is thread-safe: one thread may write while others query. A query sees the window after
+    a complete slide, never in the middle of one.
 
     Parameters
     ----------
     window : CountWindow, TimeWindow or Changelog
-        The window: the last n rows, the last span of time, or what an upstream inserts and deletes.
+        The window: the last n rows, the last period of time, or the rows that an upstream system
+        has inserted and not deleted.
     value : str or iterable of str, default ()
-        The measures to aggregate: columns, or arithmetic expressions of columns. Without one, only
-        COUNT(*) can be asked.
+        The measures to aggregate: columns, or arithmetic expressions over columns. Without a
+        measure, only COUNT(*) is available.
     order_by : str, optional
-        The column that rows are ordered by: timestamps or whole numbers. Required for a TimeWindow.
-        By default rows are ordered by arrival.
+        The column that determines the order of rows, with timestamps or integers. Required for a
+        TimeWindow. By default, rows are ordered by arrival.
     lateness : str, timedelta or int, default 0
-        How far behind the newest event time a row may be, such as '10 seconds' (an int is
-        microseconds). Later rows are dropped and counted in ``late_rows``. Without ``order_by`` it
-        has no effect.
+        How far behind the newest event time a row may be, such as '10 seconds' (an int is a number
+        of microseconds). Rows that are later than this are dropped and counted in ``late_rows``.
+        Without ``order_by``, this has no effect.
     retain : bool, default True
         Whether to keep all columns of the rows in the window. Required for conditions that are not
         registered, for predicates registered after the first batch, and to check deletes.
@@ -74,24 +75,25 @@ class Engine:
         The highest power sum kept, 0 to 6. 2 is enough for SUM, COUNT, AVG and the variances; M3
         needs 3 and M4 needs 4.
     atom_limit : int, default 65536
-        The maximum number of atoms (combinations of truth values that occur). Above it, only the
-        registered predicates and ``intersections`` are kept.
+        The maximum number of atoms (combinations of truth values that occur). If it is exceeded,
+        sums are kept only for the registered predicates and ``intersections``.
     intersections : str or iterable of str, default ()
-        Combinations of registered names, such as "eu AND premium", to keep above ``atom_limit``.
+        Combinations of registered names, such as "eu AND premium", whose sums are kept even if
+        ``atom_limit`` is exceeded.
     index : str or iterable of str, default ()
-        Columns to index, so that conditions on them need not scan all rows. Needs ``retain``.
+        Columns to index, so that conditions on them do not have to scan all rows. Requires
+        ``retain``.
     sampling : Sampling, optional
-        Keep a random sample of the window, for estimates. By default there is none.
+        Keep a random sample of the window for estimates. By default, no sample is kept.
     promotion : Promotion, optional
-        Register conditions automatically when they are asked often. Needs ``retain``. Off by
-        default.
+        Register frequently queried conditions automatically. Requires ``retain``. Off by default.
 
     Attributes
     ----------
     window : CountWindow, TimeWindow or Changelog
-        The window as given.
+        The window passed to the constructor.
     late_rows : int
-        How many late rows were dropped so far.
+        The number of late rows dropped so far.
 
     Raises
     ------
@@ -147,12 +149,12 @@ class Engine:
         self._promoter: Promoter | None = None
         if settings.promotion is not None:
             self._promoter = Promoter(settings.promotion, self._registered, self.rebuild)
-        # a writer takes both locks, ``_writing`` first; a reader takes ``_state``
+        # a writer acquires both locks, ``_writing`` first; a reader acquires only ``_state``
         self._writing = RLock()
         self._state = RLock()
 
     def __repr__(self) -> str:
-        # no lock: a debugger may show an engine whose lock a halted thread holds
+        # no lock, because a debugger may call this while a halted thread holds the lock
         rows = 0 if self._core is None else self._core.rows
         return (
             f"<ids.Engine {_window_text(self.window)}, value {_names(self._settings.values)}, "
@@ -160,16 +162,16 @@ class Engine:
             f"predicates {_names(self._registered.conditions)}>"
         )
 
-    # --- what the engine has ----------------------------------------------------------------------
+    # --- properties -------------------------------------------------------------------------------
 
     @property
     def predicates(self) -> dict[str, str]:
-        """The registered predicates: a dict from name to condition, promoted ones included."""
+        """The registered predicates, including promoted ones, as a dict from name to condition."""
         return {name: render(c) for name, c in self._registered.conditions.items()}
 
     @property
     def promoted(self) -> dict[str, str]:
-        """The promoted predicates: a dict from name to condition, provisional ones included."""
+        """The promoted predicates, including provisional ones, as a dict from name to condition."""
         with self._state:
             provisional = {} if self._core is None else self._core.provisional
             named = {} if self._promoter is None else self._promoter.names
@@ -212,17 +214,17 @@ class Engine:
     # --- predicates -------------------------------------------------------------------------------
 
     def register(self, name: str, condition: str) -> None:
-        """Register a predicate, so that questions about it are answered from its sums.
+        """Register a predicate, so that queries on it are computed from its sums.
 
-        After the first batch the rows in the window are evaluated once. The result is exact, as
-        if the predicate had been registered from the start.
+        If rows have already arrived, the predicate is evaluated once on the rows in the window. The
+        result is exact, as if the predicate had been registered from the start.
 
         Parameters
         ----------
         name : str
-            The name to use in questions; case-insensitive.
+            The name to use in queries; case-insensitive.
         condition : str
-            A SQL condition over columns and names that are already registered.
+            A SQL condition over columns and previously registered names.
 
         Raises
         ------
@@ -243,7 +245,7 @@ class Engine:
         with self._writing, self._state, in_script(condition):
             core = self._core
             if core is not None and not (core.rows or core.has_raw):
-                core = None  # the window is empty: the next batch creates a new core
+                core = None  # the window is empty, and the next batch creates a new core
             self._registered.register(core, name, parsed)
             self._core = core
 
@@ -275,9 +277,9 @@ class Engine:
                 self._promoter.forget(exact)
 
     def rebuild(self) -> list[str]:
-        """Count provisional predicates exactly now, instead of later in the background.
+        """Compute the sums of provisional predicates exactly now, not later in the background.
 
-        Only needed with ``Promotion(bootstrap="sample")``, where a promoted predicate begins with
+        Only needed with ``Promotion(bootstrap="sample")``, where a promoted predicate starts with
         an estimate.
 
         Returns
@@ -310,15 +312,15 @@ class Engine:
         Raises
         ------
         DataError
-            If a row has a NaN or infinite measure or a NULL event time, or a column has changed
-            its type. The window does not change.
+            If a row has a NaN or infinite measure or a NULL event time, or the type of a column has
+            changed. The window does not change.
         SourceError
             If the batch cannot be read.
         StateError
-            If the rows cannot be summed exactly: there are more than 2**26, or with
-            ``retain=False`` their magnitudes are too far apart. The window does not change.
+            If the rows cannot be summed exactly, because there are more than 2**26, or because
+            their magnitudes differ too much for ``retain=False``. The window does not change.
         UnknownNameError
-            If the first batch lacks a column that is used.
+            If the first batch does not contain a column that the engine uses.
 
         Examples
         --------
@@ -335,7 +337,7 @@ class Engine:
             core = self._core or self._first_core(source)
             coming = read_batch(source, core.schema, self._newest, self._settings.lateness)
             if isinstance(self.window, CountWindow) and coming.table.rows > self.window.size:
-                # older rows would be inserted and expired within this slide
+                # older rows would be inserted and then expire within the same slide
                 coming = coming.take(slice(coming.table.rows - self.window.size, None))
             with self._state:
                 self._fit(core, coming)
@@ -353,9 +355,9 @@ class Engine:
         """Apply one change of a changelog: delete rows, insert rows, or both.
 
         Rows are compared by the columns of the first batch (NULL equals NULL, -0.0 equals 0.0). A
-        delete removes the oldest equal row in the window, or else cancels an equal insert of the
-        same call. With ``retain=False`` there are no rows to compare: deletes are trusted, unless
-        they leave sums that no rows can have (a negative count or variance).
+        delete removes the oldest equal row in the window. If there is none, it cancels an equal
+        insert of the same call. With ``retain=False`` there are no rows to compare, so deletes are
+        accepted unless they lead to impossible sums (a negative count or variance).
 
         Parameters
         ----------
@@ -395,7 +397,7 @@ class Engine:
                 self._exchange(core, deleted, coming)
 
     def _exchange(self, core: Core, deleted: Deleted | None, coming: Batch | None) -> None:
-        """Delete and insert; everything that can fail is checked before the first row moves."""
+        """Delete and insert rows, after checking everything that can fail."""
         deltas, newest = None, self._newest
         if coming is not None and deleted is not None:
             coming = coming.take(np.delete(np.arange(coming.table.rows), deleted.undone))
@@ -427,14 +429,14 @@ class Engine:
         Parameters
         ----------
         to : datetime, pandas.Timestamp, numpy.datetime64 or int
-            The new end of the window; ignored if it is earlier than the present one. Times without
-            a zone are UTC. An int is microseconds since 1970 UTC, or a value of the ``order_by``
-            column if that column has numbers.
+            The new end of the window; ignored if it is earlier than the current end. Times without
+            a time zone are treated as UTC. An int is a number of microseconds since 1970 UTC, or a
+            value of the ``order_by`` column if that column contains numbers.
 
         Raises
         ------
         ArgumentError
-            If ``to`` is not an instant, or is a time while ``order_by`` has numbers.
+            If ``to`` is not an instant, or is a time although ``order_by`` contains numbers.
         StateError
             If the window is not a TimeWindow.
 
@@ -465,9 +467,9 @@ class Engine:
                 self._slide(self._core, None, self._newest)
 
     def _first_core(self, source: Source) -> Core:
-        """Return an empty core with the schema of the first batch.
+        """Create an empty core with the schema of the first batch.
 
-        Without raw rows and without a sample, only the columns that are used are read.
+        If neither raw rows nor a sample are kept, the schema has only the columns that are used.
         """
         settings, order_by = self._settings, self._settings.order_by
         kinds = self._kinds(source)
@@ -483,7 +485,7 @@ class Engine:
         return Core(Schema(kinds, bound, order_by), predicates, settings)
 
     def _kinds(self, source: Source) -> dict[str, Kind]:
-        """Return the columns' types; an all-NULL column gets a type that the conditions accept."""
+        """Return the column types; an all-NULL column gets a type that the conditions accept."""
 
         def fits(name: str, kind: Kind) -> bool:
             tried = {**source.schema, **dict.fromkeys(source.untyped), name: kind}
@@ -502,48 +504,48 @@ class Engine:
         return {**source.schema, **untyped}
 
     def _fit(self, core: Core, batch: Batch) -> None:
-        """Make the core able to sum the rows of a batch, or raise before anything changes."""
+        """Widen the core so that it can sum a batch; raise before any change if it cannot."""
         core.refuse_too_many(batch.table.rows)
         core.fit(batch)
         self._rebuild_misfits(core)
 
     def _rebuild_misfits(self, core: Core) -> None:
-        """Rebuild provisional predicates whose sums have another scale than the core's."""
+        """Rebuild provisional predicates whose scale differs from the core's."""
         if self._promoter and not all(one.fits(core) for one in core.provisional.values()):
             self._promoter.rebuild(core)
 
-    # --- questions --------------------------------------------------------------------------------
+    # --- queries ----------------------------------------------------------------------------------
 
     def attribute(
         self, aggregate: str, predicate: str, *, sample: int | None = None, confidence: float = 0.95
     ) -> Attribution:
-        """Return how much of an aggregate the rows of a predicate account for, now.
+        """Return how much of an aggregate is due to the rows that satisfy a predicate, as of now.
 
         Parameters
         ----------
         aggregate : str
-            SUM, COUNT, AVG, VAR_POP, VAR_SAMP, M3 or M4: ``"AVG"`` if the engine has one measure,
-            otherwise with the measure, as in ``"AVG(latency)"``.
+            SUM, COUNT, AVG, VAR_POP, VAR_SAMP, M3 or M4. If the engine has one measure, its name
+            can be omitted (``"AVG"``); otherwise include it, as in ``"AVG(latency)"``.
         predicate : str
             A registered name, a combination of names, or any condition over columns.
         sample : int, optional
-            Estimate the answer from a random sample of this many rows. By default the answer is
-            exact, unless only a sample can answer it.
+            Estimate the result from a random sample of this many rows. By default the result is
+            exact, unless the engine keeps nothing but a sample from which to compute it.
         confidence : float, default 0.95
-            The confidence of the error bound of an estimate, between 0 and 1.
+            The confidence level of an estimate's error bound, between 0 and 1.
 
         Returns
         -------
         Attribution
             ``value`` = ``share`` + ``lift``, with ``mechanism``, ``error`` (0.0 if exact), ``n``
-            (rows in the window) and how the answer was found.
+            (rows in the window) and how the result was computed.
 
         Raises
         ------
         ScriptError
             If the aggregate or the predicate is invalid.
         StateError
-            If the engine does not keep what is needed for the answer.
+            If the engine does not keep the state that the query needs.
 
         Examples
         --------
@@ -568,7 +570,7 @@ class Engine:
         )
 
     def _promote(self, asked: Wording) -> int:
-        """Let the promoter count a question; a promotion is postponed while a slide is running."""
+        """Let the promoter count a query; a promotion is postponed while a slide is running."""
         promoter, core = self._promoter, self._core
         if promoter is None or core is None or asked[2] is not None:
             return 0
@@ -585,9 +587,9 @@ class Engine:
     def explain(
         self, aggregate: str, predicate: str, *, sample: int | None = None, confidence: float = 0.95
     ) -> str:
-        """Return how a question is answered, why, and at what cost.
+        """Return how a query is computed, why, and at what cost.
 
-        The question is answered for its actual cost, but does not count towards promotion.
+        The query is executed to measure its actual cost, but it does not count towards promotion.
 
         Parameters
         ----------
@@ -625,7 +627,7 @@ class Engine:
         return explain_answer(aggregate, predicate, found, offers)
 
     def attribute_by_atoms(self, aggregate: str, predicate: str) -> Attribution:
-        """Return the same answer as ``attribute``, computed atom by atom: a cross-check.
+        """Return the same result as ``attribute``, computed atom by atom as a cross-check.
 
         Parameters
         ----------
@@ -661,7 +663,7 @@ class Engine:
             return self._questions.by_atoms(self._core, aggregate, predicate)
 
     def aggregate(self, aggregate: str) -> float | None:
-        """Return the aggregate itself over all rows in the window.
+        """Return the aggregate over all rows in the window.
 
         Parameters
         ----------
@@ -671,7 +673,7 @@ class Engine:
         Returns
         -------
         float or None
-            The value; None if SQL returns NULL (such as AVG of no rows).
+            The value, or None if it is NULL in SQL (such as AVG over no rows).
 
         Raises
         ------
@@ -693,7 +695,7 @@ class Engine:
             return self._core.worth(measure, game)
 
     def residual(self, aggregate: str) -> float:
-        """Return the sum of the atoms' attributions minus the aggregate: 0 up to rounding.
+        """Return the sum of the atoms' attributions minus the aggregate, which is 0 up to rounding.
 
         Parameters
         ----------
@@ -703,7 +705,7 @@ class Engine:
         Returns
         -------
         float
-            The difference, which the Efficiency axiom makes 0; a check of the engine itself.
+            The difference. By the Efficiency axiom it is 0, so it checks the engine itself.
 
         Raises
         ------
@@ -729,9 +731,9 @@ class Engine:
     # --- checkpoints ------------------------------------------------------------------------------
 
     def checkpoint(self, path: str | Path) -> None:
-        """Write the whole engine to one file.
+        """Write the engine's complete state to one file.
 
-        The file is replaced atomically: after a failure it is the old one or the new one.
+        The file is replaced atomically: after a failure, either the old or the new file is there.
 
         Parameters
         ----------
@@ -769,12 +771,12 @@ class Engine:
 
     @classmethod
     def restore(cls, path: str | Path) -> Engine:
-        """Return the engine of a checkpoint, which continues as if it had never stopped.
+        """Restore an engine from a checkpoint; it continues as if it had never stopped.
 
         Parameters
         ----------
         path : str or Path
-            A file that ``checkpoint`` has written; see there for an example.
+            A file written by ``checkpoint``, whose documentation has an example.
 
         Returns
         -------
@@ -784,7 +786,7 @@ class Engine:
         Raises
         ------
         CheckpointError
-            If the file is missing, truncated, altered, or of another version.
+            If the file is missing, truncated, altered, or has a different version.
         """
         facts, arrays = load(path)
         engine = cls.__new__(cls)

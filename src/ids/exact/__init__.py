@@ -1,4 +1,4 @@
-"""Exact sums and the closed forms over them, as numbers in NumPy or as Spark SQL text."""
+"""Exact sums and closed forms, computed by NumPy or generated as Spark SQL text."""
 
 from ids.exact.bigints import (
     Powers,

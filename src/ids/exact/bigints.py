@@ -1,8 +1,8 @@
-"""The closed forms over Python integers, for values whose magnitudes differ too much for limbs.
+"""Closed forms over Python integers, for values whose magnitudes differ too much for limbs.
 
-The sums of a window with both 1e300 and 1e-300 have two thousand bits. Here they are Python
-integers in NumPy object arrays: slow, but as exact as the limbs of ``ids.exact.exact_sums``, and
-computed by the same steps. Power sums of any degree are supported.
+The sums of a window that contains both 1e300 and 1e-300 have two thousand bits. Here such sums are
+Python integers in NumPy object arrays. This is slow, but as exact as the limbs (28-bit digits) in
+``ids.exact.exact_sums``, and the steps are the same. Power sums of any degree are supported.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def unit_of(values: Floats) -> int:
 
 
 def integers(values: Floats, unit: int) -> Objects:
-    """Divide each value by 2**unit (``unit_of``) and return Python integers."""
+    """Divide each value by 2**unit (see ``unit_of``) and return Python integers."""
     fraction, exponent = np.frexp(values)
     whole = (fraction * 2.0**_MANTISSA).astype(np.int64).astype(object)
     shifted: Objects = whole << np.maximum(exponent - _MANTISSA - unit, 0).astype(object)
@@ -69,14 +69,14 @@ def from_limbs(limbs: Limbs) -> Objects:
 
 
 def big_worth(game: Game, window: Powers) -> Floats:
-    """Return the aggregate in the measure's own units."""
+    """Return the aggregate of each window, in the measure's units."""
     shift = _shift(game, window)
     moments, _, _ = _moments(game, window, shift)
     return _in_units(game.worth(moments), game, shift)
 
 
 def big_attribution(game: Game, window: Powers, item: Powers) -> Attributed:
-    """Return value, share and lift of ``item`` in each window, in the measure's own units."""
+    """Return the value, share and lift of ``item`` in each window, in the measure's units."""
     shift = _shift(game, window, item)
     moments, quotient, missing = _moments(game, window, shift)
     members = item.rows.astype(np.float64)
@@ -126,7 +126,7 @@ def _spread(window: Powers, item: Powers, d: int) -> Objects:
 
 
 def _shift(game: Game, *given: Powers) -> npt.NDArray[np.int64]:
-    """Choose a unit 2**shift per window: shift is 0 unless doubles would over- or underflow."""
+    """Choose the unit 2**shift of each window; shift is 0 unless doubles would over/underflow."""
     top = np.full(len(given[0].rows), _NOTHING, np.int64)
     for each in given:
         for d, power in enumerate(each.sums[: game.degree], start=1):
@@ -139,13 +139,13 @@ def _shift(game: Game, *given: Powers) -> npt.NDArray[np.int64]:
 
 
 def _in_units(value: Floats, game: Game, shift: npt.NDArray[np.int64]) -> Floats:
-    """Convert back to the measure's own units; a value that overflows becomes infinite."""
+    """Convert back to the measure's units; overflow yields infinity."""
     with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(value, shift * game.power)
 
 
 def _pairs(whole: Objects, unit: npt.NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Convert integers in units of 2**unit to the nearest double and the nearest to the rest."""
+    """Convert integers in units of 2**unit to the nearest double and the rounded remainder."""
     high, low = _pair(whole, unit.astype(object))
     return high.astype(np.float64), low.astype(np.float64)
 

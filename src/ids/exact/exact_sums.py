@@ -1,17 +1,17 @@
-"""Exact sums: values are split into integers, summed, and each result is rounded once.
+"""Exact sums: values are split into integers and summed, and each result is rounded once.
 
-**Parts.** A value is split into integers whose sums are exact in any order and on any engine:
+**Parts.** A value is split into integers, called parts. Their sums are exact in any order and on
+any engine:
 
     y / 2**exponent = Σ_k a_k · 2**(-28·k)          k = 1 … levels
     (y / 2**exponent)² = Σ_k b_k · 2**(-28·k)       k = 1 … 2·levels
 
-No part exceeds 2**28, so the sum over 2**34 rows fits into 64 bits.
+No part exceeds 2**28, so a sum over 2**34 rows fits into 64 bits.
 
 **Limbs.** A sum of parts is an integer of any size, stored as limbs of 28 bits, most significant
 first. A limb is an int64 array or a BIGINT symbol and may contain any integer. After ``normalise``
-every limb except the first is in [-2**27, 2**27): a signed digit. Therefore all limbs after the
-first non-zero one together are smaller in magnitude than that one. Numbers are aligned at their
-last limb.
+every limb except the first is a signed digit in [-2**27, 2**27). Therefore the first non-zero limb
+is larger in magnitude than all limbs after it together. Numbers are aligned at their last limb.
 
 **Closed forms.** With m, S = Σ z and Q = Σ z² of a window W and of a predicate P, in units of
 2**exponent,
@@ -20,9 +20,9 @@ last limb.
     deviation_2  = (N·(N·Q_P - m·Q) - 2·S·(N·S_P - m·S)) / N²
 
 where all cancellation happens between integers. The first deviation uses the same steps as the
-kernels, so both round in the same way: ``mean_of`` and ``deviation_of`` are the functions of
-``ids.kernels.wide_numbers`` for any operand, without fma. Dekker's product gives the same number as
-fma(x, y, -x·y), so all later steps give the same bits.
+kernels, so both round in the same way: ``mean_of`` and ``deviation_of`` are versions of the
+functions in ``ids.kernels.wide_numbers`` that accept any operand and do not need fma. Dekker's
+product equals fma(x, y, -x·y), so all later steps produce the same bits.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _SPLITTER = 134217729.0  # 2**27 + 1
 
 
 def normalise(limbs: Limbs) -> list[Any]:
-    """Propagate every carry; the result has one more limb.
+    """Propagate all carries; the result has one more limb.
 
-    Requires |limb| <= 2**62; carries are at most 2**35, so nothing overflows 64 bits. The first
-    limb of the result is the last carry: at most 2**-28 of the first given limb, plus 2**7.
+    Requires |limb| <= 2**62. Carries are at most 2**35, so nothing overflows 64 bits. The first
+    limb of the result is the last carry, at most 2**-28 times the first input limb, plus 2**7.
     """
     carried: list[Any] = []
     carry: Any = 0
@@ -65,7 +65,7 @@ def normalise(limbs: Limbs) -> list[Any]:
 
 
 def scale(limbs: Limbs, factor: Any) -> list[Any]:
-    """Multiply by a count; normalised limbs times 2**26 stay below 2**55."""
+    """Multiply a number by a count; normalised limbs times 2**26 stay below 2**55."""
     return [limb * factor for limb in limbs]
 
 
@@ -80,7 +80,7 @@ def multiply(a: Limbs, b: Limbs) -> list[Any]:
     """Return a · b for normalised numbers.
 
     With |limb| <= 2**28 and at most 32 limbs, a limb of the product is the sum of at most 32
-    products of 2**56: below 2**61, so twice the product is below 2**62.
+    products of 2**56. It is therefore below 2**61, and twice the product is below 2**62.
     """
     product: list[Any] = [0] * (len(a) + len(b) - 1)
     for i, x in enumerate(a):
@@ -90,15 +90,15 @@ def multiply(a: Limbs, b: Limbs) -> list[Any]:
 
 
 def to_pair(limbs: Limbs, unit: int) -> Pair:
-    """Convert a normalised number, its last limb in units of 2**unit, to doubles (high, low).
+    """Convert a normalised number, whose last limb has the unit 2**unit, to doubles (high, low).
 
     For up to 105 significant bits, high is the nearest double and low is the exact remainder. For
     longer numbers the pair is within 2**-104 of the number.
 
     The limbs are added from the last one up, and the rounding error of each sum is computed exactly
     (a non-zero limb is larger than all limbs after it together). The errors together are at most
-    one unit in the last place of the sum, and 2**-53 of that is a bit of the number, so their sum
-    is exact, too.
+    one unit in the last place of the sum, and 2**-53 of that is a bit of the number, so the sum of
+    the errors is exact, too.
     """
     top = len(limbs) - 1
     digits = [
@@ -117,12 +117,12 @@ def to_pair(limbs: Limbs, unit: int) -> Pair:
 
 
 class Parts(NamedTuple):
-    """The layout in which the values of a measure are split.
+    """How the values of a measure are split into parts.
 
     exponent  every |value| is below 2**exponent
-    levels    number of parts per value: bits down to 2**(exponent - 28·levels) are kept
-    squares   number of parts per square: twice the levels, one fewer if the last part is always 0,
-              or 0 if no squares are summed
+    levels    the number of parts per value; bits down to 2**(exponent - 28·levels) are kept
+    squares   the number of parts per square: twice the levels, or one fewer if the last part is
+              always 0, or 0 if no squares are summed
     """
 
     exponent: int
@@ -131,25 +131,26 @@ class Parts(NamedTuple):
 
     @property
     def wide(self) -> bool:
-        """Whether there are too many levels for limbs: ``ids.exact.bigints`` is needed."""
+        """Whether there are too many levels for limbs, so that ``ids.exact.bigints`` is needed."""
         return self.levels > FEW_LEVELS
 
     @classmethod
     def fit(cls, largest: float, smallest: float, degree: int) -> Parts:
-        """Return parts that keep every bit of values with these magnitudes (zeros excluded)."""
+        """Return parts that keep all bits of non-zero values with these magnitudes."""
         if largest == 0.0:
             return cls._covering(0, 0, degree)
         return cls._covering(*bits_of(largest, smallest), degree)
 
     @classmethod
     def for_integers(cls, bits: int, degree: int) -> Parts:
-        """Return parts for integers below 2**bits; the last part has the unit 1."""
+        """Return parts for integers below 2**bits; the unit of the last part is 1."""
         return cls._covering(-(-bits // LIMB_BITS) * LIMB_BITS, 0, degree)
 
     def trimmed(self, smallest: float) -> Parts:
-        """Drop the last part of the squares if values of at least ``smallest`` leave it 0.
+        """Drop the last part of the squares if it is 0 for all values of at least ``smallest``.
 
-        The last part of a value is then a multiple of 2**14, and its square a multiple of 2**28.
+        This is the case if the last part of each value is a multiple of 2**14, since its square is
+        then a multiple of 2**28.
         """
         _, lowest = bits_of(smallest, smallest)
         spare = lowest - (self.exponent - LIMB_BITS * self.levels)
@@ -183,7 +184,7 @@ def split(y: Any, parts: Parts) -> tuple[list[Any], list[Any]]:
 
 
 def _split_wide(y: Any, parts: Parts) -> tuple[list[Any], list[Any]]:
-    """Split into many levels; a double occupies at most three adjacent ones."""
+    """Split a double into many levels, of which at most three adjacent ones are not 0."""
     scaled = [let(np.ldexp(y, LIMB_BITS * (k + 1) - parts.exponent)) for k in range(parts.levels)]
     levels = []
     for above, here in pairwise([scaled[0] * 0.0, *scaled]):
@@ -233,14 +234,14 @@ def _product(x: Any, y: Any) -> Pair:
 
 
 def mean_of(high: Any, low: Any, players: Any) -> Pair:
-    """Divide the sum (high, low) by a count: the rounded quotient and its rounding error."""
+    """Return the sum (high, low) divided by a count, rounded, and the rounding error."""
     mean = let(high / players)
     product, error = _product(mean, players)
     return mean, let(((high - product) - error + low) / players)
 
 
 def _divide(pair: Pair, x: Any) -> Any:
-    """Divide a pair by a double and round to a double."""
+    """Divide a pair by a double, and round the result to a double."""
     quotient, missing = mean_of(*pair, x)
     return let(quotient + missing)
 
@@ -255,9 +256,9 @@ def deviation_of(high: Any, low: Any, members: Any, mean: Any, missing: Any) -> 
 
 
 class Sums(NamedTuple):
-    """Exact sums over a set of rows, all 64-bit integers.
+    """The exact sums over a set of rows, as 64-bit integers.
 
-    count   m
+    count   m, the number of rows
     first   Σ a_k for each level; empty if rows are only counted
     second  Σ b_k for each level; empty if no squares are summed
     """
@@ -280,7 +281,7 @@ class Window(NamedTuple):
 
 
 class Item(NamedTuple):
-    """The rows of a predicate in a window: m, Σ_P z and the deviations."""
+    """The sums of a predicate's rows in a window: m, Σ_P z and the deviations."""
 
     members: Any
     total: Any
@@ -288,7 +289,7 @@ class Item(NamedTuple):
 
 
 def window_of(sums: Sums, parts: Parts) -> Window:
-    """Compute the moments of a window; without players all of them are 0."""
+    """Compute the moments of a window; if it has no players, all moments are 0."""
     players = let(numbers(sums.count, np.float64))
     zero = np.zeros_like(players)
     if not sums.first:
@@ -308,7 +309,7 @@ def window_of(sums: Sums, parts: Parts) -> Window:
 
 
 def item_of(window: Window, sums: Sums, parts: Parts) -> Item:
-    """Compute what the closed forms need for a predicate in a window."""
+    """Compute the inputs of the closed forms for a predicate in a window."""
     members = let(numbers(sums.count, np.float64))
     if not sums.first:
         return Item(members, np.zeros_like(members), [])
@@ -332,19 +333,19 @@ def _second_deviation(window: Window, sums: Sums, parts: Parts) -> Any:
 
 
 def attribution(game: Game, window: Window, item: Item, parts: Parts) -> Attributed:
-    """Return value, share and lift in the measure's own units."""
+    """Return the value, share and lift in the measure's units."""
     deviation: Any = item.deviation
     found = attribute(game, window.moments, item.members, item.total, deviation)
     return Attributed(*(np.ldexp(part, parts.exponent * game.power) for part in found))
 
 
 def worth(game: Game, window: Window, parts: Parts) -> tuple[Any, Any]:
-    """Return the aggregate in the measure's own units, and whether it is NULL in SQL."""
+    """Return the aggregate in the measure's units, and whether it is NULL in SQL."""
     value = np.ldexp(game.worth(window.moments), parts.exponent * game.power)
     return value, window.moments.players < game.nulls
 
 
 def _normalised(sums: Sums, parts: Parts) -> Sums:
-    """Propagate the carries; squares get the unit of the values, squared."""
+    """Propagate all carries, and convert squares to the squared unit of the values."""
     second = [*sums.second, *[0] * (2 * parts.levels - parts.squares)] if sums.second else []
     return Sums(sums.count, normalise(sums.first), normalise(second) if second else [])

@@ -1,12 +1,13 @@
-"""SQL operands: symbols that behave like NumPy arrays but build Spark SQL text.
+"""Symbols that behave like NumPy arrays but generate Spark SQL text.
 
 >>> program = Program("w")
 >>> n = program.column("n")
 >>> np.where(n > 1, 1.0 / np.maximum(n, 1.0), 0.0).text
 'CASE WHEN (`n` > 1L) THEN (1.0E0D / greatest(`n`, 1.0E0D)) ELSE 0.0E0D END'
 
-``let`` gives a name to an intermediate that is used more than once. A program keeps the names in
-stages. A stage refers only to columns and to earlier stages, so each stage is one projection.
+``let`` assigns a name to an intermediate result that is used more than once. A program groups these
+names into stages. A stage refers only to columns and to earlier stages, so each stage is a single
+projection.
 
 >>> half = let(n * 0.5)
 >>> (half * half).text
@@ -32,7 +33,7 @@ class Symbol(NDArrayOperatorsMixin):
     depth  the number of stages of the program that must be computed before this expression
 
     Symbols can be combined with Python numbers: a float becomes a DOUBLE, an int a BIGINT. Adding
-    or subtracting the int 0 leaves the symbol as it is. Operators map to NumPy's ufuncs.
+    or subtracting the int 0 returns the symbol unchanged. Operators map to NumPy's ufuncs.
     """
 
     __slots__ = ("depth", "program", "text")
@@ -50,7 +51,7 @@ class Symbol(NDArrayOperatorsMixin):
         raise TypeError(f"the value of {self.text} is not known before Spark evaluates it")
 
     def let(self) -> Symbol:
-        """Name this expression in its program and return a reference to it."""
+        """Assign a name to this expression in its program, and return a reference to it."""
         return self.program.name(self)
 
     def astype(self, dtype: type[np.generic]) -> Symbol:
@@ -58,7 +59,7 @@ class Symbol(NDArrayOperatorsMixin):
         return _written(f"cast({{}} as {_TYPES[dtype]})", self)
 
     def look_up(self, table: np.ndarray[Any, Any]) -> Symbol:
-        """Return ``table[self]``; the index must be within the table."""
+        """Return ``table[self]``; the index must be in range."""
         entries = ", ".join(_literal(float(entry)) for entry in table)
         return _written(f"element_at(array({entries}), cast({{}} + 1L as int))", self)
 
@@ -81,10 +82,10 @@ class Symbol(NDArrayOperatorsMixin):
 
 
 class Program:
-    """The named intermediates of a set of symbols, in the order in which they can be computed.
+    """The named intermediate results of a set of symbols, in the order of computation.
 
-    A name is the prefix and a number; no column may start with the prefix. Equal expressions share
-    one name.
+    A name consists of the prefix and a number; no column name may start with the prefix. Equal
+    expressions share one name.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -97,7 +98,7 @@ class Program:
         return self._reference(name, 0)
 
     def name(self, symbol: Symbol) -> Symbol:
-        """Return a reference to the symbol; if it is a reference, return it as is."""
+        """Return a reference to the symbol, or the symbol itself if it is already a reference."""
         if symbol.text in self._references:
             return symbol
         found = self._named.get(symbol.text)
@@ -107,7 +108,7 @@ class Program:
         return found
 
     def stages(self) -> list[list[tuple[str, str]]]:
-        """Return (name, SQL) pairs per stage; each stage adds columns to those before it."""
+        """Return each stage's (name, SQL) pairs, which are added to the previous columns."""
         deepest = max((reference.depth for reference in self._named.values()), default=0)
         stages: list[list[tuple[str, str]]] = [[] for _ in range(deepest)]
         for text, reference in self._named.items():
@@ -125,7 +126,7 @@ def _is_zero(operand: Any) -> bool:
 
 
 def _literal(number: float | int) -> str:
-    """Write a number as a SQL literal: a DOUBLE without any loss, or a BIGINT."""
+    """Format a number as a SQL literal, either a lossless DOUBLE or a BIGINT."""
     if isinstance(number, float):
         digits = repr(number).upper()
         text = digits + ("D" if "E" in digits else "E0D")
@@ -164,14 +165,14 @@ def _shift_right(x: Symbol, places: int) -> Symbol:
 
 
 def _frexp(x: Symbol) -> tuple[Symbol, Symbol]:
-    """Return fraction and exponent of an integral double in [1, 2**53), from its binary digits."""
+    """Return the fraction and exponent of an integral double in [1, 2**53)."""
     exponent = let(_written("cast(length(bin(cast({} as bigint))) as bigint)", x))
     power = _written("cast(shiftleft(1L, cast({} as int)) as double)", exponent)
     return x / power, exponent
 
 
 def _ldexp(x: Symbol, exponent: int) -> Symbol:
-    """Return ``x * 2**exponent``, in factors that fit a double; only the last one may round."""
+    """Multiply x by 2**exponent in steps that fit a double; only the last one may round."""
     steps = max(1, -(-abs(exponent) // _LARGEST_STEP))
     for step in range(steps):
         x = x * 2.0 ** ((exponent + step) // steps)

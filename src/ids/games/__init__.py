@@ -1,4 +1,4 @@
-"""Closed forms of the games, and estimates of attributions from samples."""
+"""Closed forms of attributions, and estimates of attributions from samples."""
 
 from ids.games.game import (
     GAMES,

@@ -1,4 +1,7 @@
-"""The games: their closed forms, and the built-in aggregates SUM, COUNT, AVG, VAR_POP, VAR_SAMP.
+"""The closed forms of attributions, for SUM, COUNT, AVG, VAR_POP and VAR_SAMP.
+
+An aggregate is modelled as a cooperative game whose players are the rows of a window W, without
+NULLs. The worth v(W) is the value of the aggregate.
 
 Every attribution has the form share + lift:
 
@@ -7,7 +10,8 @@ Every attribution has the form share + lift:
 
 ``deviation_d`` is Σ_P (y - mean)**d minus m/N times the same sum over the window. The slopes depend
 only on the game and the window. Hence every attribution is affine in the predicate's summaries, and
-the deviations of the predicates in a partition add up to 0, which gives Efficiency.
+the deviations of the predicates in a partition add up to 0. The attributions therefore satisfy the
+Efficiency axiom.
 
 Each closed form is written once and accepts NumPy arrays or SQL symbols (``ids.exact.Symbol``). For
 arrays it returns numbers. For symbols it returns SQL text that performs the same steps. ``let``,
@@ -31,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def let(x: Any) -> Any:
-    """Name an intermediate SQL symbol, so that its text is not repeated; return arrays as is."""
+    """Name a SQL symbol, so that its text is not repeated; return arrays unchanged."""
     return x.let() if hasattr(x, "let") else x
 
 
@@ -46,7 +50,7 @@ def look_up(table: Floats, index: Any) -> Any:
 
 
 class Moments(NamedTuple):
-    """The moments of a window, or of many windows if the fields are arrays over emits.
+    """The moments of one window, or of many windows if the fields are arrays over emits.
 
     players  float64[…]            N, the number of rows whose y is not NULL
     total    float64[…]            Σ y
@@ -65,12 +69,12 @@ class Moments(NamedTuple):
     def of(
         cls, players: float, total: float, mean: float, central: Sequence[float], rest: float = 0.0
     ) -> Moments:
-        """Build the moments of a single window, without an axis for emits."""
+        """Create the moments of a single window, without an axis for emits."""
         return cls(*map(np.array, (players, total, mean, central, rest)))
 
 
 class Attributed(NamedTuple):
-    """Value, share and lift of each predicate at each emit, float64[i, e]."""
+    """The value, share and lift of each predicate at each emit, float64[i, e]."""
 
     value: Floats
     share: Floats
@@ -96,7 +100,7 @@ class Game:
     slopes    function from Moments to the slopes of deviation_1 … deviation_degree
     additive  whether a predicate's attribution equals its sum Σ_P y (SUM)
     affine    whether the worth is linear in the moments and the slopes depend only on N
-    nulls     with fewer rows than this, the aggregate is NULL in SQL
+    nulls     the aggregate is NULL in SQL if there are fewer rows than this
     """
 
     name: str
@@ -118,19 +122,19 @@ def attribute(
     item_total  float64[i, e]          Σ_P y
     deviation   float64[degree, i, e]  central deviations
 
-    In a window without players every result is 0.
+    In a window without players, every result is 0.
     """
     players = moments.players > 0
     safe = np.where(players, moments.players, 1.0)
     worth = let(np.where(players, game.worth(moments), 0.0))
-    # a predicate that holds on every row gets exactly the worth of the window
+    # for a predicate that holds on every row, the value is exactly the worth of the window
     share = let(np.where(members == moments.players, worth, members * (worth / safe)))
     lift = np.zeros_like(share)
     for slope, each in zip(game.slopes(moments), deviation, strict=False):
         lift += np.where(players, slope, 0.0) * each
     lift = let(lift)
     if game.additive:
-        # the exact sum is rounded once, share + lift would be rounded three times
+        # the exact sum is rounded once, whereas share + lift would be rounded three times
         return Attributed(item_total + 0.0, share, lift)
     return Attributed(share + lift, share, lift)
 
@@ -170,7 +174,7 @@ _ZETA2 = 1.64493406684822643647
 
 @cache
 def _exact(power: int) -> Floats:
-    """Return Σ 1/k**power for the first n, each rounded once from the exact rational."""
+    """Return the first values of Σ_{k<=n} 1/k**power, each rounded once from a fraction."""
     total = Fraction(0)
     table = [0.0]
     for k in range(1, _EXACT):
@@ -180,7 +184,7 @@ def _exact(power: int) -> Floats:
 
 
 def _tabulated(power: int, count: Any, beyond: Any) -> Floats:
-    """Return the value from the table, or ``beyond`` where the table ends."""
+    """Return the value from the table, or ``beyond`` for counts after its end."""
     first: Floats = look_up(_exact(power), np.minimum(count, _EXACT - 1))
     return np.where(count < _EXACT, first, beyond)
 
@@ -229,7 +233,7 @@ def harmonic_squares(n: npt.ArrayLike) -> Floats:
 
 
 def average_slope(count: npt.ArrayLike) -> Floats:
-    """Return λ of AVG: H_{N-1}/(N-1), and 1 for N = 1, where the deviation is 0.
+    """Return the slope λ of AVG: H_{N-1}/(N-1), or 1 for N = 1, where the deviation is 0.
 
     >>> (average_slope([3, 4]) * [4, 18]).round(12).tolist()
     [3.0, 11.0]
@@ -240,7 +244,7 @@ def average_slope(count: npt.ArrayLike) -> Floats:
 
 
 def population_slope(count: npt.ArrayLike) -> Floats:
-    """Return λ of VAR_POP; 0 for N <= 2, where the lift is 0.
+    """Return the slope λ of VAR_POP, which is 0 for N <= 2, where the lift is 0.
 
     >>> (population_slope([3, 4]) * [8, 54]).round(12).tolist()
     [3.0, 17.0]
@@ -253,7 +257,7 @@ def population_slope(count: npt.ArrayLike) -> Floats:
 
 
 def sample_slope(count: npt.ArrayLike) -> Floats:
-    """Return λ of VAR_SAMP; 0 for N <= 2.
+    """Return the slope λ of VAR_SAMP, which is 0 for N <= 2.
 
     >>> (sample_slope([3, 4]) * [4, 9]).round(12).tolist()
     [3.0, 5.0]
@@ -276,7 +280,7 @@ def _sample(moments: Moments) -> Floats:
 
 
 def _slopes(*each: Callable[[Floats], Floats]) -> Callable[[Moments], Sequence[Floats]]:
-    """Build ``Game.slopes`` from functions of N, one per deviation."""
+    """Create ``Game.slopes`` from functions of N, one per deviation."""
     return lambda moments: tuple(slope(moments.players) for slope in each)
 
 

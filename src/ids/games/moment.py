@@ -3,8 +3,8 @@
 Every such game has a closed form. Take the mean worth of the t-subsets that contain row i, subtract
 the part that is the same for every row, and sum over t. The result is a polynomial in y_i whose
 coefficients depend only on the window's power sums and on N. ``_expand`` derives this polynomial
-once per game, from set partitions; the sums over t are cached per N. To add a game, write its terms
-and pass it to ``register_game``:
+once per game, from set partitions, and the sums over t are cached per N. To add a game, define its
+terms and pass the game to ``register_game``:
 
 >>> from ids.games import MomentGame, Term
 >>> third = MomentGame("MY_M3", (Term(1, 1, (3,)), Term(-3, 2, (1, 2)), Term(2, 3, (1, 1, 1))))
@@ -63,7 +63,7 @@ def _partitions(things: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
 
 
 def _distinct(degrees: Sequence[int]) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield the terms of Σ Π y**degree over distinct rows, in power sums (Möbius inversion)."""
+    """Express Σ Π y**degree over distinct rows in power sums (Möbius inversion)."""
     for blocks in _partitions(tuple(range(len(degrees)))):
         sign = 1.0
         for block in blocks:
@@ -72,7 +72,7 @@ def _distinct(degrees: Sequence[int]) -> Iterator[tuple[float, tuple[int, ...]]]
 
 
 def _without_row(sums: tuple[int, ...]) -> Iterator[tuple[float, int, tuple[int, ...]]]:
-    """Yield the terms of Π (P_d - y**d), the power sums without one row, as powers of its y."""
+    """Expand Π (P_d - y**d), the power sums without one row, in powers of the row's y."""
     for size in range(len(sums) + 1):
         for taken in combinations(range(len(sums)), size):
             kept = tuple(sorted(s for i, s in enumerate(sums) if i not in taken))
@@ -81,7 +81,7 @@ def _without_row(sums: tuple[int, ...]) -> Iterator[tuple[float, int, tuple[int,
 
 @cache
 def _expand(terms: tuple[Term, ...]) -> tuple[tuple[_Monomial, float], ...]:
-    """Return the coefficients of y_i, y_i**2, … in the mean worth of the subsets with row i."""
+    """Return the coefficients of y_i, y_i**2, … in the mean worth of subsets containing row i."""
     found: Counter[_Monomial] = Counter()
     for factor, inverse, degrees in terms:
         for size in range(len(degrees) + 1):
@@ -106,7 +106,7 @@ def _weight(inverse: int, blocks: int, count: int) -> float:
     t = np.arange(1, count, dtype=np.float64)
     terms = t**-inverse / (count - t)
     for b in range(blocks):
-        # if N - 1 <= b, the numerator is 0 for every t, too
+        # if N - 1 <= b, the numerator is also 0 for every t
         terms *= (t - 1.0 - b) / max(count - 1.0 - b, 1.0)
     return float(np.sum(terms[blocks:])) if count > blocks + 1 else 0.0
 
@@ -132,7 +132,7 @@ class MomentGame:
 
     @property
     def degree(self) -> int:
-        """The highest power sum D; the state keeps D + 1 numbers per atom."""
+        """The degree D of the highest power sum; D + 1 numbers are kept per atom."""
         return max((sum(term.degrees) for term in self.terms), default=0)
 
     def game(self) -> Game:

@@ -1,14 +1,15 @@
-"""Estimates of an attribution from a sample, with an error bound.
+"""Estimates attributions from samples, with error bounds.
 
 Given the window's exact moments, the contribution of a row is a polynomial in its value:
 
     Φ = Σ_W g     g = 1_P · h(y)     h(y) = v(W)/N + Σ_d slope_d · ((y - mean)**d - central_d/N)
 
-The attribution is therefore the sum of one number per row, and one bound on that sum is enough:
-counts, sums and squares need no bounds of their own.
+The attribution is therefore a sum of one number per row, and a single bound on that sum is enough;
+counts, sums and squares do not need separate bounds.
 
-The rows of a window are either known exactly (``Whole``) or belong to a part. A part represents
-``population`` rows of the window, some of which were drawn. Without strata a window has one part.
+Each row of a window is either known exactly (``Whole``) or belongs to a part. A part represents
+``population`` rows of the window, some of which were drawn. Each stratum is a part; without strata,
+a window has one part.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ Booleans = npt.NDArray[np.bool_]
 
 
 class Drawn(NamedTuple):
-    """The rows drawn, part by part; within a part in drawing order (by priority).
+    """The sampled rows, grouped by part and sorted by priority within each part.
 
-    starts  int64[p+1]   part k has the rows starts[k] … starts[k+1]-1
+    starts  int64[p+1]   part k consists of the rows starts[k] … starts[k+1]-1
     value   float64[n]   y, in the units of the moments; any number if y is NULL
     member  bool[n]      whether the predicate holds and y is not NULL
     plays   bool[n]      whether y is not NULL (None: no y is NULL); used only by a control variate
@@ -45,7 +46,7 @@ class Drawn(NamedTuple):
 
 
 class Whole(Drawn):
-    """The rows known exactly, window by window; fields as in ``Drawn``, ``starts`` int64[w+1]."""
+    """The rows known exactly, grouped by window; fields as in ``Drawn``, ``starts`` int64[w+1]."""
 
     __slots__ = ()
 
@@ -59,8 +60,8 @@ class Parts(NamedTuple):
     """The population that each part represents.
 
     window      int64[p]    the window of each part, ascending
-    population  int64[p]    the number of rows that the part represents, drawn or not, NULL or not,
-                            without the rows of ``Whole``
+    population  int64[p]    the number of rows that the part represents, including rows that were
+                            not drawn and NULLs, but without the rows of ``Whole``
     low, high   float64[p]  bounds on every y in that population (low > high: every y is NULL)
     """
 
@@ -114,9 +115,9 @@ def estimate(
     """Estimate a predicate's attribution in each of w windows, with a bound on the error.
 
     ``moments`` are the exact moments of the windows, without NULLs (fields without an axis describe
-    one window). Sums are taken in the order of the given rows, so the same rows give the same bits.
-    A part whose rows were all drawn is exact. For a part with no rows drawn, the error covers the
-    largest possible contribution. A control variate is used only in windows with one part, and
+    one window). Rows are summed in the given order, so the same rows produce the same bits. The
+    estimate of a part is exact if all of its rows were drawn. If none were drawn, the error covers
+    the largest possible contribution. A control variate is used only in windows with one part, and
     ignored if there are strata. O(rows + parts + windows).
     """
     refuse_confidence(confidence)
@@ -138,7 +139,7 @@ def estimate(
         game.additive,
         (2.0 / delta, (4.0 if replacement else 10.0) / delta),
         (bound == "bernstein", replacement),
-        # COUNT has no values for a control variate
+        # COUNT has no values that a control variate could use
         min(len(form.central) - 1, 2) if control_variate and game.degree else 0,
         out,
     )
@@ -147,7 +148,7 @@ def estimate(
 
 
 def _contiguous(rows: Drawn) -> Drawn:
-    """Return the rows as contiguous arrays for the kernel; ``plays`` is empty without NULLs."""
+    """Convert the rows to contiguous arrays; ``plays`` is empty if there are no NULLs."""
     return Drawn(
         np.ascontiguousarray(rows.starts, np.int64),
         np.ascontiguousarray(rows.value, np.float64),
@@ -157,7 +158,7 @@ def _contiguous(rows: Drawn) -> Drawn:
 
 
 def _form(game: Game, moments: Moments) -> _Form:
-    """Evaluate the closed form; every field gets an axis for windows."""
+    """Evaluate the closed form; every field of the result has an axis for windows."""
     players, mean = _axis(moments.players), _axis(moments.mean)
     rest = np.ascontiguousarray(np.broadcast_to(_axis(moments.rest), len(mean)))
     central = np.ascontiguousarray(moments.central, np.float64)

@@ -1,4 +1,4 @@
-"""Plans: which state answers each item of a query or each question, before any row is read."""
+"""Plans, which determine before any row is read how queries and ad hoc questions are computed."""
 
 from ids.plan.promotion_policy import Policy
 from ids.plan.question import (

@@ -1,4 +1,8 @@
-"""The promotion policy: which conditions to register as predicates, and which to drop."""
+"""The promotion policy, which decides which conditions to register and which to drop.
+
+A frequently queried condition is *promoted*: it is registered as a predicate. A promoted condition
+can be *demoted* again, which drops the predicate.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,23 @@ from typing import Any, NamedTuple
 
 from ids.model import Promotion, Span, microseconds
 
-# A condition replaces a promoted one if it has at least this many more questions. With a margin of
-# 1, two conditions that are asked about in turn would replace each other forever.
+# A condition replaces a promoted one if it was queried at least this many more times. With a margin
+# of 1, two conditions that are queried alternately would keep replacing each other.
 _MARGIN = 2
 
 
 class Verdict(NamedTuple):
-    """Promote the condition that was just asked about, and demote ``demoted`` if it is not None."""
+    """A decision to promote the queried condition, and to demote ``demoted`` unless it is None."""
 
     demoted: str | None
 
 
 class Policy:
-    """Counts the questions about each condition within the observation window.
+    """Counts how often each condition is queried within the observation window.
 
-    A question has weight 1, or less if an index avoids reading most rows. Conditions are identified
-    by the keys of their normal forms. Time is counted in questions, or in microseconds of ``clock``
-    if the option is a duration. O(1) per question, O(``most``) per verdict.
+    A query has weight 1, or less if an index avoids reading most rows. Conditions are identified by
+    the keys of their normal forms. Time is measured in queries, or in microseconds of ``clock`` if
+    the option is a duration. The cost is O(1) per query and O(``most``) per verdict.
     """
 
     def __init__(self, promotion: Promotion, clock: Callable[[], float] = monotonic) -> None:
@@ -35,17 +39,17 @@ class Policy:
         self._asked: deque[tuple[int, str, float]] = deque()
         self._frequency: dict[str, float] = {}
         self._times: Counter[str] = Counter()
-        self.promoted: dict[str, int] = {}  # when each was last asked about
+        self.promoted: dict[str, int] = {}  # when each condition was last queried
 
     def ask(self, key: str, weight: float = 1.0) -> Verdict | None:
-        """Count a question about a condition; return a verdict if it should be promoted now."""
+        """Count a query on a condition; return a verdict if it should be promoted now."""
         self._observe(key, weight)
         if key in self.promoted:
             self.promoted[key] = self._now(self.promotion.stale)
         return self.verdict(key)
 
     def verdict(self, key: str) -> Verdict | None:
-        """Return a verdict if a condition should be promoted, given the questions so far."""
+        """Return a verdict if a condition should be promoted, based on the queries so far."""
         frequency = self._frequency.get(key, 0.0)
         if key in self.promoted or frequency < self.promotion.threshold or not self.promotion.most:
             return None
@@ -64,7 +68,7 @@ class Policy:
         self.promoted.pop(key, None)
 
     def stale(self) -> list[str]:
-        """Return the promoted conditions without a question for T_stale."""
+        """Return the promoted conditions that were not queried within ``promotion.stale``."""
         if not self.promoted:
             return []
         oldest = self._now(self.promotion.stale) - _length(self.promotion.stale)
@@ -91,7 +95,7 @@ class Policy:
         return self._questions if isinstance(span, int) else int(self._clock() * 1e6)
 
     def facts(self) -> dict[str, Any]:
-        """Return the state for a checkpoint, as JSON with ages instead of clock times."""
+        """Return the state for a checkpoint as JSON, with ages instead of clock times."""
         now = self._now(self.promotion.observation)
         return {
             "asked": [[now - at, key, weight] for at, key, weight in self._asked],

@@ -1,4 +1,8 @@
-"""A question to a running engine: which state can answer it, and the cost of each mechanism."""
+"""Plans ad hoc questions to a running engine.
+
+An *offer* is a mechanism that can answer a question, with its expected cost. A *path* describes how
+a predicate is evaluated.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from ids.model import And, Approximate, Expression, Kind, Name, Not, Or
 from ids.plan.script import leaves, mechanism_of, registered_as
 from ids.predicates import bind_predicate, predicate_key
 
-# Rounded measurements in nanoseconds; only their proportions matter.
+# Rounded measurements in nanoseconds; only their ratios matter.
 _SCAN_ROW = 2.5
 _CANDIDATE_ROW = 8.0
 _INDEX_START = 15_000.0
@@ -21,9 +25,9 @@ _SCAN_START = 40_000.0
 class Offer(NamedTuple):
     """A mechanism that can answer a question.
 
-    rows    rows it expects to read
-    cost    nanoseconds it expects to take
-    reason  why it is offered
+    rows    the expected number of rows read
+    cost    the expected time in nanoseconds
+    reason  why this mechanism is available
     exact   whether the answer will be exact
     """
 
@@ -35,19 +39,19 @@ class Offer(NamedTuple):
 
 
 def scan_offer(rows: int) -> Offer:
-    """Offer to read every row in the window."""
+    """Return an offer to read every row in the window."""
     cost = _SCAN_START + rows * _SCAN_ROW
     return Offer("scan", rows, cost, f"it reads all {rows:,} rows in the window")
 
 
 def index_offer(rows: int, candidates: int) -> Offer:
-    """Offer to read the rows that the index cannot rule out."""
+    """Return an offer to read the rows that the index cannot rule out."""
     cost = _INDEX_START + candidates * _CANDIDATE_ROW
     return Offer("index", candidates, cost, f"the index selects {candidates:,} of {rows:,} rows")
 
 
 def sample_offer(drawn: int, *, stratified: bool, asked: bool) -> Offer:
-    """Offer to read only the rows in a sample."""
+    """Return an offer to read only the rows in a sample."""
     mechanism = "stratified" if stratified else "sample"
     cost = _SCAN_START + drawn * _CANDIDATE_ROW
     reason = "a sample was requested" if asked else "it reads a random sample"
@@ -55,19 +59,19 @@ def sample_offer(drawn: int, *, stratified: bool, asked: bool) -> Offer:
 
 
 def choose_offer(offers: Sequence[Offer]) -> Offer:
-    """Return the cheapest exact offer; an estimate only if no offer is exact."""
+    """Return the cheapest exact offer, or the cheapest estimate if no offer is exact."""
     return min(offers, key=lambda offer: (not offer.exact, offer.cost))
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """How a predicate is answered.
+    """How a predicate is evaluated.
 
-    mechanism  ``marginal`` or ``compositional``, or ``rows``: some rows must be read
+    mechanism  ``marginal``, ``compositional``, or ``rows`` if some rows must be read
     reason     why this path was chosen
-    name       the registered predicate, for a marginal
-    condition  over the registered names (compositional) or over columns (rows)
-    key        for a condition over columns: the key of its normal form
+    name       the registered predicate (for ``marginal``)
+    condition  a condition over the registered names (``compositional``) or over columns (``rows``)
+    key        the key of the normal form, for a condition over columns
     """
 
     mechanism: str
@@ -81,7 +85,7 @@ class Question(NamedTuple):
     """A planned question.
 
     measure      the number of the game's measure
-    path         how it is answered
+    path         how the predicate is evaluated
     approximate  the requested sample, if any
     """
 
@@ -92,12 +96,12 @@ class Question(NamedTuple):
 
 
 def over_names(predicate: Expression, registered: Mapping[str, Expression]) -> Expression:
-    """Bind a combination of registered names, with each name as a BOOLEAN column."""
+    """Bind a combination of registered names, treating each name as a BOOLEAN column."""
     return bind_predicate(predicate, dict.fromkeys(registered, Kind.BOOLEAN))
 
 
 def names_by_key(registered: Mapping[str, Expression]) -> dict[str, Expression]:
-    """Map the keys of registered predicates and of their negations to the first such name."""
+    """Map the keys of registered predicates and their negations to the first matching name."""
     known: dict[str, Expression] = {}
     for name, bound in registered.items():
         known.setdefault(predicate_key(bound), Name(name))
@@ -112,7 +116,7 @@ def choose(
     schema: Mapping[str, Kind],
     names: Mapping[str, Expression],
 ) -> Path:
-    """Choose the state that answers: a registered predicate (by name or key), atoms, or rows.
+    """Choose whether to use a registered predicate (found by name or key), atoms, or rows.
 
     ``names`` is the result of ``names_by_key``.
     """
@@ -136,7 +140,7 @@ def choose(
 
 
 def _in_names(bound: Expression, names: Mapping[str, Expression]) -> Expression | None:
-    """Write a condition as a combination of registered predicates; return None if that fails.
+    """Rewrite a condition in terms of registered predicates; return None if that fails.
 
     Where AND and OR are TRUE depends only on where their operands are TRUE, so an operand may be
     replaced by one with the same key. NOT is pushed down first.
@@ -162,7 +166,7 @@ def _in_names(bound: Expression, names: Mapping[str, Expression]) -> Expression 
 
 
 def rows_path(bound: Expression) -> Path:
-    """Return the path of a condition that must be evaluated on rows."""
+    """Return the path for a condition that must be evaluated on rows."""
     key = predicate_key(bound)
     return Path("rows", "no registered predicate answers it", condition=bound, key=key)
 

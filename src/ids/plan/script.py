@@ -1,4 +1,4 @@
-"""The plan of a script: its registered predicates, the plan of each SELECT, and EXPLAIN."""
+"""Plans scripts: registers predicates, plans each SELECT, and formats EXPLAIN."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Kinds = Mapping[str, Kind | None]
 
 
 def just_text(_: str) -> Misread | None:
-    """Return None: no text column was meant to have another kind."""
+    """Return None, because no text column was meant to have another kind."""
     return None
 
 
@@ -88,7 +88,7 @@ def planned(script: str, schema_of: Callable[[Register | Select], Schema]) -> It
 
 
 def statements_of(script: str) -> tuple[Statement, ...]:
-    """Parse a script, with the games that are registered now as aggregates."""
+    """Parse a script; the currently registered games are available as aggregates."""
     with in_script(script):
         return _parsed(script, tuple(GAMES))
 
@@ -121,13 +121,13 @@ def _planned(
                 yield Step(statement, plan, tuple(registry))
 
 
-# A service often runs the same few scripts.
+# Parsed scripts are cached, because a service often runs the same few scripts.
 _parsed = lru_cache(maxsize=64)(parse)
 
 
 @contextmanager
 def unsupported_named(unsupported: Mapping[str, str]) -> Iterator[None]:
-    """Replace the error for an unknown column if the column exists, but has an unsupported type."""
+    """Replace the unknown-column error if the column exists but has an unsupported type."""
     try:
         yield
     except UnknownNameError as error:
@@ -139,7 +139,7 @@ def unsupported_named(unsupported: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _misread_named(schema: Schema) -> Iterator[None]:
-    """Replace the hint for a text column by one that names the value that made it text."""
+    """Replace the hint for a text column by one that shows the value that made it text."""
     try:
         yield
     except KindError as error:
@@ -170,10 +170,10 @@ OPTIONS = frozenset(
 
 
 def merged_tables(tables: object, named_tables: Mapping[str, object]) -> dict[str, object]:
-    """Merge the argument ``tables`` (a dict or None) with the tables given as keyword arguments.
+    """Merge the argument ``tables`` (a dict or None) with tables passed as keyword arguments.
 
     Raises SourceError if ``tables`` is not a dict, if a number is passed as a table (which is most
-    likely a misspelled option), or if a table is given twice.
+    likely a misspelled option), or if a table is passed twice.
     """
     given = {} if tables is None else tables
     if not isinstance(given, Mapping):
@@ -190,7 +190,7 @@ def merged_tables(tables: object, named_tables: Mapping[str, object]) -> dict[st
 
 
 class Tables(Generic[T]):
-    """The tables of a script, opened on first use; their names are case-insensitive."""
+    """The tables of a script, opened on first use; table names are case-insensitive."""
 
     def __init__(self, tables: Mapping[str, object], opening: Callable[[object, str], T]) -> None:
         self._tables = {name.lower(): (name, data) for name, data in tables.items()}
@@ -198,7 +198,7 @@ class Tables(Generic[T]):
         self._open: dict[str, T] = {}
 
     def of(self, statement: Register | Select) -> T:
-        """Return the table of a statement; raise an error if it was not passed."""
+        """Return the table that a statement uses; raise an error if it was not passed."""
         folded = statement.table.lower()
         if folded not in self._tables:
             known = [given for given, _ in self._tables.values()]
@@ -213,14 +213,14 @@ class Tables(Generic[T]):
 
 
 class Registry:
-    """Registered predicates by table, in order; their names are case-insensitive."""
+    """The registered predicates of each table, in order; names are case-insensitive."""
 
     def __init__(self) -> None:
         self._by_table: dict[str, dict[str, Register]] = {}
         self._bound: dict[str, dict[str, Expression]] = {}
 
     def register(self, statement: Register) -> None:
-        """Add a predicate; names must be unique per table."""
+        """Register a predicate, whose name must be unique within its table."""
         names = self._by_table.setdefault(statement.table.lower(), {})
         if statement.name.lower() in names:
             raise ScriptError(
@@ -231,13 +231,13 @@ class Registry:
         names[statement.name.lower()] = statement
 
     def drop(self, statement: Drop) -> None:
-        """Remove a predicate."""
+        """Drop the predicate that the statement names."""
         names = self._by_table.get(statement.table.lower(), {})
         if statement.name.lower() not in names:
             known = [r.name for r in names.values()]
             raise UnknownNameError("predicate", statement.name, known, statement.at)
         del names[statement.name.lower()]
-        self._bound.pop(statement.table.lower(), None)  # other predicates may use it
+        self._bound.pop(statement.table.lower(), None)  # other predicates of the table may use it
 
     def bound(self, table: str, schema: Kinds) -> Mapping[str, Expression]:
         """Bind the predicates of a table; each may use those registered before it.
@@ -259,11 +259,11 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class PlannedItem:
-    """One item: its game over measure number ``measure``, its predicate number ``predicate``.
+    """One item of a SELECT, with the numbers of its measure and predicate in the plan.
 
-    ``asked`` is the predicate as written in the query, before registered names are inlined;
-    ``approximate`` is the requested sample, if any; ``tells_spread`` adds the standard error of the
-    estimate to the output.
+    ``asked`` is the predicate as written in the query, before registered names are replaced by
+    their conditions. ``approximate`` is the requested sample, if any. If ``tells_spread`` is set,
+    the output includes the standard error of the estimate.
     """
 
     kind: ItemKind
@@ -279,17 +279,17 @@ class PlannedItem:
 
     @property
     def extremes(self) -> int:
-        """The number of rows with the largest (and with the smallest) values counted exactly."""
+        """How many of the largest (and of the smallest) values are included exactly."""
         if self.approximate is None or self.game.degree == 0:
             return 0
         return extremes_of(self.approximate.size)
 
     @property
     def confidence(self) -> float:
-        """The confidence per window that gives the item the requested confidence."""
+        """The confidence level per window that results in the requested level for the item."""
         assert self.approximate is not None
         asked = self.approximate.confidence
-        # a change involves two windows, whose bounds must both hold
+        # a change is computed from two windows, and the bounds of both must hold
         return 1.0 - (1.0 - asked) / 2.0 if self.kind is ItemKind.DELTA else asked
 
 
@@ -299,8 +299,8 @@ class SelectPlan:
 
     measures    bound expressions, None for COUNT(*)
     degrees     the highest degree that each measure needs
-    predicates  bound conditions, one signature bit each for the life of the query
-    seed        the seed of the samples
+    predicates  bound conditions, in the order of their signature bits
+    seed        the random seed for samples
     """
 
     table: str
@@ -355,7 +355,7 @@ def plan_select(select: Select, schema: Kinds, registry: Registry) -> SelectPlan
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
-    """Binds one SELECT; numbers its measures and predicates in order of appearance."""
+    """Binds one SELECT, numbering its measures and predicates in order of appearance."""
 
     select: Select
     schema: Kinds
@@ -416,7 +416,7 @@ def _way_to_order(name: str, kind: Kind | None) -> str:
 def mechanism_of(
     predicate: Expression, registered: Iterable[str], schema: Iterable[str] = ()
 ) -> str:
-    """Return how a predicate is answered: ``marginal``, ``compositional`` or ``inline``."""
+    """Return how a predicate is evaluated: ``marginal``, ``compositional`` or ``inline``."""
     known, columns = tuple(registered), frozenset(schema)
     for node in leaves(predicate):
         if isinstance(node, Name):
@@ -429,7 +429,7 @@ def mechanism_of(
 
 
 def leaves(predicate: Expression) -> Iterator[Expression]:
-    """Iterate over the operands that a predicate combines by AND, OR and NOT."""
+    """Iterate over the operands that a predicate combines with AND, OR and NOT."""
     stack = [predicate]
     while stack:
         node = stack.pop()
@@ -442,7 +442,8 @@ def leaves(predicate: Expression) -> Iterator[Expression]:
 def registered_as(name: str, registered: Iterable[str], schema: Iterable[str]) -> str | None:
     """Return the registered predicate that a name refers to, if any.
 
-    The order is that of the binder: an exact match, an exact match of a column, any case.
+    As in the binder, a predicate with this exact name is preferred. Otherwise, if a column has this
+    exact name, the result is None. Otherwise case is ignored.
     """
     known = tuple(registered)
     if name in known:
@@ -453,7 +454,7 @@ def registered_as(name: str, registered: Iterable[str], schema: Iterable[str]) -
 
 
 def resolve(name: str, schema: Iterable[str], select: Select) -> str:
-    """Return the exact name of a column, which may differ from the written one in case."""
+    """Return the exact name of a column, which may differ in case from the name in the query."""
     columns = tuple(schema)
     if name in columns:
         return name
@@ -474,7 +475,7 @@ _MECHANISMS = {
 
 
 def explain(plan: SelectPlan) -> list[str]:
-    """Return the lines of EXPLAIN; O(size of the plan)."""
+    """Return the output lines of EXPLAIN. O(size of the plan)."""
     lines = [f"read {quoted(plan.table)}: {', '.join(map(quoted, plan.columns))}"]
     if plan.where is not None:
         lines.append(f"keep the rows where {render(plan.where)}")

@@ -1,10 +1,14 @@
-"""How rows are divided into atoms: rows on which every predicate has the same truth are one atom.
+"""Divides rows into atoms; an atom is the set of rows on which all predicates agree.
 
-Predicates are split into *units*, conditions that read one column or one value, and *skeletons*,
-which combine the units by AND, OR and NOT. A *factor* groups the units that read the same thing and
-sorts rows into *classes*: rows of one class agree on every unit. A *cell* is a combination of
-classes, one per factor, as one number. So a row's atom takes one look-up per factor and one for
-the cell, however many predicates there are.
+unit       a condition on one column, or on the value of one expression
+skeleton   a predicate written as a combination of units with AND, OR and NOT
+factor     all units on the same column or expression
+class      a set of values for which every unit of a factor has the same truth value
+cell       a combination of classes, one per factor, encoded as a single number
+signature  the truth values of all predicates on an atom
+
+To find a row's atom, its class is looked up in each factor, and its cell is looked up once. The
+cost does not depend on the number of predicates, except for cells that were not seen before.
 """
 
 from __future__ import annotations
@@ -58,10 +62,10 @@ _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 
 def cuts_of(conditions: Iterable[Expression], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return ascending cuts of type ``dtype``; interval k is [cut k-1, cut k).
+    """Return cuts in ascending order, of type ``dtype``; interval k is [cut k-1, cut k).
 
-    Each constant c gives two cuts, the smallest value at or above c and the smallest above c. So
-    every comparison with c is constant between cuts, exactly, for int64 and float64 alike.
+    Each constant c adds two cuts: the smallest value >= c and the smallest value > c. A comparison
+    with c therefore has the same result for all values of an interval, for int64 and float64.
     """
     constants = [_number(value) for condition in conditions for value in _constants(condition)]
     if dtype == np.float64:
@@ -71,7 +75,7 @@ def cuts_of(conditions: Iterable[Expression], dtype: np.dtype[Any]) -> npt.NDArr
 
 
 def representatives(cuts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return one value of each interval: the lowest value of the type, then each cut."""
+    """Return the first value of each interval: the type's lowest value, then each cut."""
     lowest = -np.inf if cuts.dtype == np.float64 else _SMALLEST
     return np.concatenate([np.array([lowest], cuts.dtype), cuts])
 
@@ -91,7 +95,7 @@ def _constants(condition: Expression) -> Iterator[Value]:
 
 def _number(value: Value) -> int | float:
     if value is None:
-        return 0  # a comparison with NULL is always NULL, so any cut is right
+        return 0  # a comparison with NULL is always NULL, so any cut is correct
     if isinstance(value, datetime):
         return microseconds_of(value)
     assert isinstance(value, int | float)
@@ -107,23 +111,23 @@ def _doubles(constant: int | float) -> tuple[float, float]:
 Numbers = npt.NDArray[np.uint64]
 Classes = npt.NDArray[np.int32]
 
-# The column that stands for the value of an expression in units.
+# In units, this column represents the value of an expression.
 VALUE = Column("value")
 
 _ALL_VALID = np.empty(0, np.bool_)
-# Words whose class is cached; when there are more, the cache is cleared.
+# The number of words whose class is cached; beyond that, the cache is cleared.
 _REMEMBERED_WORDS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One batch as one factor sees it: what to look up, and where.
+    """The input and the tables with which a factor looks up the classes of one batch.
 
-    look        codes, or the values of a range
-    valid       which rows are not NULL; empty if all are
+    look        codes, or the values of a range factor
+    valid       which rows are not NULL; empty if no row is NULL
     class_of    the class of each code or interval
     null_class  the class of NULL
-    cuts        the ends of the intervals; None for codes
+    cuts        the boundaries of the intervals; None for codes
     """
 
     look: npt.NDArray[Any]
@@ -133,7 +137,7 @@ class Reading:
     cuts: npt.NDArray[Any] | None = None
 
     def add(self, cell: Numbers, rows: slice, stride: int) -> None:
-        """Add the class of each row, times the stride, to its cell. O(rows)."""
+        """Add each row's class, times the stride, to its cell number. O(rows)."""
         valid = self.valid[rows] if len(self.valid) else self.valid
         class_of = self.class_of.view(np.uint32)
         missing, weight = np.uint64(self.null_class), np.uint64(stride)
@@ -144,7 +148,7 @@ class Reading:
 
 
 class Factor(Protocol):
-    """Units that read the same column or value, and the classes that they distinguish."""
+    """All units on the same column or expression, and the classes that they distinguish."""
 
     units: list[Expression]
 
@@ -154,14 +158,14 @@ class Factor(Protocol):
 
     @property
     def truths(self) -> npt.NDArray[np.int8]:
-        """Return the truth of each unit on each class seen so far, int8[classes, units]."""
+        """The truth value of each unit for each class seen so far, int8[classes, units]."""
 
     def read(self, table: Table) -> Reading:
-        """Read a batch, adding new classes if needed."""
+        """Return the reading of a batch, adding classes for new values if needed."""
 
 
 class _Classes:
-    """Groups the values of a factor into classes; in a class, every unit has the same truth."""
+    """Groups values into classes; within a class, every unit has the same truth value."""
 
     def __init__(self, units: list[Expression]) -> None:
         self.units = units
@@ -204,12 +208,12 @@ def _valid(mask: npt.NDArray[np.bool_] | None, rows: int) -> npt.NDArray[np.bool
 
 
 def null_of(kind: Kind) -> ColumnData:
-    """Return a column of one NULL."""
+    """Return a column with a single NULL."""
     return nulls(kind, 1)
 
 
 class TextFactor(_Classes):
-    """A TEXT column: each word is classified once, and cached across batches."""
+    """A factor for a TEXT column; the class of each distinct text is cached across batches."""
 
     def __init__(self, subject: Expression, units: list[Expression]) -> None:
         super().__init__(units)
@@ -222,7 +226,7 @@ class TextFactor(_Classes):
         self._complete = False
 
     def read(self, table: Table) -> Reading:
-        """Read a batch. O(rows), plus O(words) of Python code if the dictionary is a new one."""
+        """Read a batch. O(rows), plus O(words) in Python if the dictionary is new."""
         column = table.columns[self.name]
         assert column.dictionary is not None
         if column.dictionary is not self._words:
@@ -256,7 +260,7 @@ class TextFactor(_Classes):
 
 
 class BooleanFactor(_Classes):
-    """A BOOLEAN column: at most three classes."""
+    """A factor for a BOOLEAN column, which has at most three classes."""
 
     def __init__(self, subject: Expression, units: list[Expression]) -> None:
         super().__init__(units)
@@ -274,9 +278,9 @@ class BooleanFactor(_Classes):
 
 
 class RangeFactor(_Classes):
-    """A number or timestamp compared with constants: a class is a set of intervals.
+    """A factor for a number or timestamp compared with constants; a class is a set of intervals.
 
-    The units read ``VALUE``, which stands for ``subject``.
+    In the units, ``VALUE`` represents ``subject``.
     """
 
     def __init__(self, subject: Expression, units: list[Expression]) -> None:
@@ -306,9 +310,9 @@ class RangeFactor(_Classes):
 
 
 class ConditionFactor(_Classes):
-    """Any other condition, evaluated on every row: the classes are FALSE, NULL and TRUE.
+    """A factor for any other condition, evaluated on every row; its classes are FALSE, NULL, TRUE.
 
-    The units read ``VALUE``, which stands for ``subject``.
+    In the units, ``VALUE`` represents ``subject``.
     """
 
     def __init__(self, subject: Expression, units: list[Expression]) -> None:
@@ -325,11 +329,11 @@ class ConditionFactor(_Classes):
 
 
 class Split(NamedTuple):
-    """Predicates, split into factors and skeletons.
+    """The result of splitting predicates into factors and skeletons.
 
     factors    the factors
-    names      the names of the units of each factor
-    skeletons  each predicate as a condition over the units, which are columns by their names
+    names      for each factor, the names of its units
+    skeletons  each predicate as a condition whose columns are the names of the units
     """
 
     factors: list[Factor]
@@ -338,14 +342,14 @@ class Split(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """The identity of a factor: its type, and the expression that it reads."""
+    """Identifies a factor by its type and the expression that it evaluates."""
 
     factor: Callable[[Expression, list[Expression]], Factor]
     subject: Expression
 
 
 class _Part(NamedTuple):
-    """A condition that one factor decides, as a unit of that factor."""
+    """A condition that depends on only one factor, written as a unit of that factor."""
 
     key: _Key
     unit: Expression
@@ -356,10 +360,10 @@ def split(
     schema: Mapping[str, Kind],
     whole: Callable[[Expression], bool] | None = None,
 ) -> Split:
-    """Split predicates: maximal conditions on one column or value become units. O(nodes).
+    """Split predicates into the largest possible units. O(nodes).
 
-    Units are evaluated on every row. A predicate of several units for which ``whole`` is true stays
-    one unit, so that one part of it can still guard another against errors.
+    Units are evaluated on every row. A predicate with several units is kept as a single unit if
+    ``whole`` returns True for it, so that one operand can still prevent errors in another.
     """
     splitter = _Splitter(schema)
     skeletons = []
@@ -378,14 +382,14 @@ def _has_several(predicate: Expression, schema: Mapping[str, Kind]) -> bool:
 
 @dataclass(slots=True)
 class _Splitter:
-    """Collects the distinct units of each factor, and names them."""
+    """Collects the distinct units of each factor and assigns names to them."""
 
     schema: Mapping[str, Kind]
     units: dict[_Key, dict[Expression, str]] = field(default_factory=dict)
     names: Iterator[int] = field(default_factory=count)
 
     def enter(self, part: _Part | Expression) -> Expression:
-        """Return the column that replaces a part in a skeleton; a skeleton is returned as it is."""
+        """Return the column that replaces a part in skeletons; return a skeleton unchanged."""
         if not isinstance(part, _Part):
             return part
         units = self.units.setdefault(part.key, {})
@@ -394,7 +398,7 @@ class _Splitter:
         return Column(units[part.unit])
 
     def parts(self, node: Expression) -> _Part | Expression:
-        """Return one part if a single factor decides the node, else its skeleton."""
+        """Return a part if the node depends on only one factor, otherwise its skeleton."""
         match node:
             case And(operands) | Or(operands):
                 return self._joined(type(node), [self.parts(operand) for operand in operands])
@@ -413,7 +417,7 @@ class _Splitter:
     def _joined(
         self, join: type[And] | type[Or], parts: list[_Part | Expression]
     ) -> _Part | Expression:
-        """Join operands of the same factor: AND and OR are commutative."""
+        """Combine the operands of each factor, which is valid as AND and OR are commutative."""
         by_key: dict[_Key, list[Expression]] = {}
         skeletons: list[Expression] = []
         for part in parts:
@@ -444,7 +448,7 @@ class _Splitter:
 
 
 def _ranged(leaf: Expression) -> _Part | None:
-    """Return the leaf as a condition on ``VALUE`` if it compares one value with constants."""
+    """Rewrite the leaf as a condition on ``VALUE`` if it compares one value with constants."""
     match leaf:
         case Comparison(op, Literal() as literal, subject) if _finite(literal):
             return _Part(_Key(RangeFactor, subject), Comparison(MIRROR[op], VALUE, literal))
@@ -458,16 +462,16 @@ def _ranged(leaf: Expression) -> _Part | None:
 
 
 def _finite(literal: Literal) -> bool:
-    """Return whether a literal can be a cut: NaN and infinities cannot."""
+    """Return whether a literal can be a cut, that is, it is not NaN or infinite."""
     value = literal.value
     return not isinstance(value, int | float) or math.isfinite(exact_number(value))
 
 
-# Up to this many possible cells, a table with an entry for each is indexed directly.
+# Up to this many possible cells, a table has an entry for each of them.
 _DENSE = 2**20
 # The largest product of radixes in one 64-bit word.
 _WORD = 2**63
-# Cells that are cached; clearing the cache costs time, never correctness.
+# The number of cells that are cached; clearing the cache costs time but is always safe.
 _REMEMBERED_CELLS = 2**22
 
 
@@ -476,9 +480,9 @@ _PAIRS = 1024
 
 
 class _Interner:
-    """Numbers distinct pairs 0, 1, 2, … in order of first appearance, and maps them back.
+    """Assigns numbers 0, 1, 2, … to distinct pairs as they appear, and maps them back.
 
-    O(1) expected per row; 24 bytes per distinct pair.
+    The expected cost is O(1) per row; a distinct pair takes 24 bytes.
     """
 
     def __init__(self) -> None:
@@ -488,7 +492,7 @@ class _Interner:
         self._slots = np.full(2 * _PAIRS, -1, np.int32)
 
     def number(self, previous: Numbers, word: Numbers) -> Numbers:
-        """Return the number of each pair; new pairs get new numbers."""
+        """Return the number of each pair, assigning numbers to new pairs."""
         numbers: Numbers = np.empty(len(word), np.uint64)
         done = 0
         while True:
@@ -505,7 +509,7 @@ class _Interner:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the tables."""
+        """The size of the tables in bytes."""
         return self._previous.nbytes + self._word.nbytes + self._slots.nbytes
 
     def _grow(self) -> None:
@@ -517,11 +521,11 @@ class _Interner:
 
 
 class _Cells:
-    """Cell numbers: mixed-radix numbers over the factors' classes.
+    """Cell numbers, which are mixed-radix numbers with the factors' classes as digits.
 
-    Beyond 2**20 possible cells, those that occur are numbered in order of appearance. When a factor
-    has too many classes for its radix, the radix at least doubles and all numbers become invalid,
-    which ``fit`` reports.
+    If more than 2**20 cells are possible, cells are numbered in order of appearance instead. When a
+    factor has too many classes for its radix, the radix is at least doubled. All numbers then
+    become invalid, and ``fit`` returns True.
     """
 
     def __init__(self, factors: int) -> None:
@@ -530,9 +534,9 @@ class _Cells:
         self._interners: list[_Interner] = []
 
     def fit(self, classes: Sequence[int], live: int) -> bool:
-        """Adapt to these class counts per factor; return True if earlier numbers became invalid.
+        """Adapt to each factor's number of classes; return whether earlier numbers became invalid.
 
-        ``live`` is how many cells the caller needs: far beyond it, old cells are dropped.
+        ``live`` is the number of cells the caller needs; with far more, old cells are dropped.
         """
         room = all(have >= need for have, need in zip(self._radix, classes, strict=True))
         if room and self._words and self.size <= max(_DENSE, _REMEMBERED_CELLS, 8 * live):
@@ -548,21 +552,21 @@ class _Cells:
 
     @property
     def fixed(self) -> bool:
-        """Return whether a row's number depends only on its classes."""
+        """Whether a row's number depends only on its classes, not on earlier rows."""
         return not self._interners
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the tables; 0 while numbers are computed."""
+        """The size of the tables in bytes; 0 if numbers are computed without tables."""
         return sum(interner.nbytes for interner in self._interners)
 
     @property
     def size(self) -> int:
-        """Return a bound: every number so far is below it."""
+        """An upper bound; every number so far is below it."""
         return self._interners[-1].count if self._interners else math.prod(self._radix)
 
     def number(self, readings: Sequence[Reading], rows: slice) -> Numbers:
-        """Return the cell of each of the rows."""
+        """Return the cell number of each row."""
         words = [self._word(word, readings, rows) for word in self._words]
         if not self._interners:
             return words[0]
@@ -580,7 +584,7 @@ class _Cells:
         return cell
 
     def classes(self, cells: Numbers) -> list[npt.NDArray[np.intp]]:
-        """Return the class of each factor in these cells: the inverse of ``number``."""
+        """Return each factor's class in these cells, which is the inverse of ``number``."""
         found = [np.zeros(len(cells), np.intp) for _ in self._radix]
         words = [cells]
         if self._interners:
@@ -596,7 +600,7 @@ class _Cells:
 
 
 def _packed(radix: Sequence[int]) -> list[list[int]]:
-    """Return the factors of each word: as few words as the digits need, at least one."""
+    """Pack the digits into 64-bit words; return the factors of each word."""
     words: list[list[int]] = [[]]
     room = _WORD
     for factor, size in enumerate(radix):
@@ -611,16 +615,16 @@ def _packed(radix: Sequence[int]) -> list[list[int]]:
 Ids = npt.NDArray[np.uint32]
 
 _CAPACITY = 16
-# Rows per block: their cells stay in the CPU cache, and the first block finds most cells.
+# Rows per block: their cells fit in the CPU cache, and most cells occur in the first block.
 _ROWS = 2**16
-# With more blocks than this, threads pay.
+# With more blocks than this, using threads is worth the overhead.
 _FEW = 4
 
 
 class Refinement:
-    """Assigns rows to atoms: rows on which all K predicates have the same truth are one atom.
+    """Assigns rows to atoms; an atom is the set of rows on which all K predicates agree.
 
-    A row takes one look-up per factor and one for its cell, not K tests. A new cell costs O(K).
+    Each row needs one look-up per factor and one for its cell, not K tests. A new cell costs O(K).
 
     >>> from ids.model.expression import Column, Comparison, Literal
     >>> slow = Comparison(">", Column("ms"), Literal(100))
@@ -644,7 +648,7 @@ class Refinement:
         self._first = np.full(_CAPACITY, -1, np.int32)
 
     def assign(self, table: Table) -> Ids:
-        """Return the atom of each row, uint32[rows]; new atoms are added."""
+        """Return the atom of each row as uint32[rows], adding new atoms if needed."""
         factors, readings = self._read(table)
         live = len(self._atom_of_signature)
         if self._cells.fit([factor.classes for factor in factors], live):
@@ -665,16 +669,16 @@ class Refinement:
         return atoms.view(np.uint32)
 
     def signature(self, atom: int) -> bytes:
-        """Return the truths of an atom as a key, one byte per predicate."""
+        """Return an atom's truth values as a key with one byte per predicate."""
         return rows_as_bytes(self.truths[atom : atom + 1])[0]
 
     def holds(self, atoms: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
-        """Return which predicates hold on the atoms, bool[..., K]; NULL does not hold."""
+        """Return which predicates are TRUE on the atoms, as bool[..., K]."""
         held: npt.NDArray[np.bool_] = self.truths[atoms] == 1
         return held
 
     def _find(self, readings: list[Reading], rows: slice, atoms: npt.NDArray[np.int32]) -> int:
-        """Look up the atoms of the rows; return how many rows are in a new cell."""
+        """Look up the atoms of the rows; return the number of rows in new cells."""
         cells = self._cells.number(readings, rows)
         self._reserve_cells(self._cells.size)
         unseen: int = kernels.look_up(cells, self._atom_of_cell, atoms)
@@ -683,28 +687,28 @@ class Refinement:
     def _assign_block(
         self, readings: list[Reading], rows: slice, atoms: npt.NDArray[np.int32]
     ) -> None:
-        """Look up the atoms of the rows; add new cells."""
+        """Look up the atoms of the rows, adding new cells if needed."""
         if self._find(readings, rows, atoms):
             self._add_cells(np.unique(self._cells.number(readings, rows)[atoms < 0]))
             self._find(readings, rows, atoms)
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the signatures and of the look-up tables."""
+        """The size of the signatures and look-up tables in bytes."""
         tables = (self.truths, self._atom_of_cell, self._following, self._first)
         return sum(table.nbytes for table in tables) + self._cells.nbytes
 
     @property
     def met(self) -> int:
-        """Return how many atom numbers are in use."""
+        """The number of atom numbers in use."""
         return len(self._atom_of_signature)
 
     def live(self) -> npt.NDArray[np.int64]:
-        """Return the atom numbers in use, ascending."""
+        """Return the atom numbers in use, in ascending order."""
         return np.array(sorted(self._atom_of_signature.values()), dtype=np.int64)
 
     def release(self, atoms: npt.NDArray[np.integer] | Sequence[int]) -> None:
-        """Free these atom numbers for reuse; raise if one is not in use. O(ids)."""
+        """Free these atom numbers for reuse; raise StateError if one is not in use. O(ids)."""
         ids = np.unique(np.asarray(atoms, np.int64))
         if len(ids) and not (ids[0] >= 0 and ids[-1] < self.atoms):
             raise StateError(f"no atoms have the ids {ids}; release only what was assigned")
@@ -720,7 +724,7 @@ class Refinement:
     def preload(
         self, truths: npt.NDArray[np.int8], ids: npt.NDArray[np.integer] | Sequence[int]
     ) -> None:
-        """Restore signatures with their atom numbers; only for a new refinement."""
+        """Restore signatures and their atom numbers; allowed only before any row is assigned."""
         numbers = np.asarray(ids, np.int64)
         if self.atoms:
             raise StateError("atoms are already assigned; preload a new refinement")
@@ -737,12 +741,12 @@ class Refinement:
         self._free = unused[::-1].tolist()
 
     def _read(self, table: Table) -> tuple[list[Factor], list[Reading]]:
-        """Return the factors, and the reading of a batch by each."""
+        """Return the factors, and each factor's reading of a batch."""
         factors = self._factors(table).factors
         try:
             return factors, [factor.read(table) for factor in factors]
         except DataError:
-            # an integer overflow, perhaps on rows that another part of the predicate excludes
+            # an integer overflowed, perhaps on a row that the rest of the predicate excludes
             if self._whole or not any(map(has_arithmetic, self.predicates)):
                 raise
         self._whole, self._split = True, None
@@ -750,7 +754,7 @@ class Refinement:
         return self._read(table)
 
     def _factors(self, table: Table) -> Split:
-        """Return the predicates split into factors, using the columns of the first batch."""
+        """Split the predicates into factors, once, using the column types of the first batch."""
         if self._split is None:
             schema = {name: column.kind for name, column in table.columns.items()}
             self._split = split(self.predicates, schema, has_arithmetic if self._whole else None)
@@ -773,7 +777,7 @@ class Refinement:
         kernels.link(cells, atoms, self._atom_of_cell, self._following, self._first)
 
     def _truths_of(self, cells: Numbers) -> npt.NDArray[np.int8]:
-        """Return the truth of every predicate in these cells, from the truths of its units."""
+        """Return each predicate's truth value in these cells, computed from its units."""
         assert self._split is not None
         columns: dict[str, ColumnData] = {}
         classes = self._cells.classes(cells)
@@ -811,7 +815,7 @@ class Refinement:
             self._following = _extended(self._following, capacity, -1)
 
     def _forget_cells(self) -> None:
-        """Forget the cells; atoms stay, and are found again by their signatures."""
+        """Drop all cells; atoms are kept and are found again by their signatures."""
         self._atom_of_cell = np.full(0, -1, np.int32)
         self._following = np.full(0, -1, np.int32)
         self._first.fill(-1)

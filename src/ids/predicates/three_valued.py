@@ -1,4 +1,4 @@
-"""Three-valued evaluation: the truth or value of a bound expression on every row, as in SQL.
+"""Evaluates bound expressions on every row, with the three-valued logic of SQL.
 
 Integers that overflow 64 bits raise an error only if Spark would compute them on that row. AND and
 OR stop at the first operand that decides the result, COALESCE stops at the first value that is not
@@ -6,8 +6,8 @@ NULL, a comparison does not evaluate its right side if its left side is NULL, an
 with a NULL operand is NULL. So ``i < 10 AND i * 4 > 5`` never fails, while ``i * 4 > 5`` fails if i
 is too large.
 
-Expressions are evaluated first as if nothing overflowed. Only if an integer wraps around on some
-row, they are evaluated again together with the rows on which each part fails (``_Checked``).
+Expressions are first evaluated as if nothing could overflow. If an integer wraps around on some
+row, they are evaluated again, recording on which rows each subexpression fails (``_Checked``).
 ``ids.spark.expression_sql`` generates SQL that follows the same rules.
 """
 
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from ids import kernels  # Numba is imported when one of them is called
+from ids import kernels  # Numba is imported only when a kernel is called
 from ids.errors import DataError
 from ids.model import (
     DOUBLE_INTEGERS,
@@ -66,7 +66,7 @@ Objects = npt.NDArray[np.object_]
 Kleene = npt.NDArray[np.int8]
 
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
-# Maps -1, 0, 1 (FALSE, NULL, TRUE), plus one, to what ``truth`` returns.
+# Maps -1, 0, 1 (FALSE, NULL, TRUE), plus one, to the result of ``truth``.
 _TRUTH = np.array([0, -1, 1], np.int8)
 _NO_ROWS: Mask = np.zeros(1, np.bool_)
 
@@ -81,13 +81,13 @@ class Vector(NamedTuple):
 
 
 def truth(expression: Expression, table: Table) -> npt.NDArray[np.int8]:
-    """Return 1 (TRUE), 0 (FALSE) or -1 (NULL) per row; O(nodes * rows), plus O(words) for text."""
+    """Return 1 (TRUE), 0 (FALSE) or -1 (NULL) per row. O(nodes * rows), plus O(words) for text."""
     shifted = kleene(expression, table) + np.int8(1)
     return spread(_TRUTH[shifted], table.rows)
 
 
 def holds(expression: Expression, table: Table) -> Mask:
-    """Return where a condition is TRUE; faster than ``truth``, as FALSE and NULL are the same."""
+    """Return where a condition is TRUE; faster than ``truth``, as NULL is treated as FALSE."""
     try:
         held: Mask = _is(expression, table, True)
     except Overflow:
@@ -96,7 +96,7 @@ def holds(expression: Expression, table: Table) -> Mask:
 
 
 def _is(expression: Expression, table: Table, wanted: bool) -> Mask:
-    """Return where a condition is TRUE (or FALSE), with masks instead of truth values for speed."""
+    """Return where a condition is TRUE (or FALSE), using masks for speed."""
     match expression:
         case And(operands) | Or(operands):
             join = np.logical_and if isinstance(expression, And) is wanted else np.logical_or
@@ -114,7 +114,7 @@ def _is(expression: Expression, table: Table, wanted: bool) -> Mask:
 def measure(
     expression: Expression, table: Table
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_] | None]:
-    """Return the number on each row as a double, and where it is not NULL (None: everywhere)."""
+    """Return each row's number as a double, and where it is not NULL (None: everywhere)."""
     result = vector(expression, table)
     values = spread(result.values.astype(np.float64, copy=False), table.rows)
     if result.valid is None or result.valid.all():
@@ -184,10 +184,10 @@ def _kleene(expression: Expression, table: Table) -> Kleene:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The values of a measure in window order, its players, and the range of the magnitudes.
+    """The values of a measure in window order, its players, and the range of magnitudes.
 
-    ``smallest`` is the smallest magnitude that is not 0 (or 0 if all are); ``first_bad`` is the
-    first row that is NaN or infinite (or -1).
+    ``smallest`` is the smallest non-zero magnitude, or 0 if all values are 0. ``first_bad`` is the
+    first row with a NaN or infinite value, or -1 if there is none.
     """
 
     values: npt.NDArray[np.float64]
@@ -198,7 +198,7 @@ class Measure:
 
 
 def evaluate_measure(expression: Expression, table: Table) -> Measure:
-    """Evaluate a measure; a row where it is NULL is not a player, and its value is 0."""
+    """Evaluate a measure; rows where it is NULL are not players and get the value 0."""
     values, players = measure(expression, table)
     values = np.ascontiguousarray(values)
     if players is not None:
@@ -211,7 +211,7 @@ _ZERO = Vector(Kind.NUMBER, np.zeros(1, np.int64))
 
 
 def has_arithmetic(expression: Expression) -> bool:
-    """Return whether integers may overflow in an expression."""
+    """Return whether an expression contains arithmetic in which integers may overflow."""
     return any(
         isinstance(node, Negative | Arithmetic)
         or (isinstance(node, Call) and node.function == "ABS")
@@ -228,16 +228,16 @@ def constants_first(operands: Iterable[Expression]) -> list[Expression]:
 
 
 def overflow_message(expression: Expression) -> str:
-    """Return the error message for integers that overflow."""
+    """Return the error message for an integer overflow in an expression."""
     return f"integers in {brief(expression)} overflow 64 bits; use doubles, as in 1.0 * x"
 
 
 class _Integers(NamedTuple):
-    """A value inside integer arithmetic.
+    """An intermediate result of integer arithmetic.
 
-    fails    where evaluating it is an error in any case
+    fails    where evaluating it is always an error
     wrapped  where it overflowed, which is an error unless another operand is NULL
-    present  where no operand in it is NULL
+    present  where none of its operands is NULL
     """
 
     value: Vector
@@ -247,14 +247,14 @@ class _Integers(NamedTuple):
 
 
 class _Checked:
-    """Evaluates expressions together with the rows on which each part fails; O(nodes * rows)."""
+    """Evaluates expressions, and records where subexpressions fail. O(nodes * rows)."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._causes: list[tuple[Expression, Mask]] = []
 
     def kleene(self, expression: Expression) -> Kleene:
-        """Return the truth of a condition; raise DataError if Spark would fail on a row."""
+        """Return the truth values of a condition; raise DataError if Spark would fail on a row."""
         truths, fails = self._kleene(expression)
         self._raise_if(fails)
         return truths
@@ -266,7 +266,7 @@ class _Checked:
         return value
 
     def _raise_if(self, fails: Mask) -> None:
-        """Raise if a row fails, naming the first arithmetic that overflows on such a row."""
+        """Raise DataError if a row fails; the message names the first overflowing operation."""
         fails = np.broadcast_to(fails, self._table.rows)
         if fails.any():
             cause = next(node for node, wrapped in self._causes if (wrapped & fails).any())
@@ -289,7 +289,7 @@ class _Checked:
         return from_kleene(truths), fails
 
     def _closed(self, node: Expression, found: _Integers) -> tuple[Vector, Mask]:
-        """Convert a result of integer arithmetic to a value: from here on, overflow is an error."""
+        """Convert a result of integer arithmetic to a value; overflow now counts as an error."""
         if found.wrapped is not _NO_ROWS:
             self._causes.append((node, found.wrapped))
         return found.value, found.fails | found.wrapped
@@ -371,7 +371,7 @@ class _Checked:
         return to_kleene(value.values.astype(np.bool_), _present(value)), fails
 
     def _connected(self, operands: tuple[Expression, ...], decides: int) -> tuple[Kleene, Mask]:
-        """Evaluate AND or OR, up to the operand that is equal to ``decides``."""
+        """Evaluate AND or OR, stopping on each row at the first operand equal to ``decides``."""
         join = np.minimum if decides == -1 else np.maximum
         truths: Kleene = np.full(1, -decides, np.int8)
         fails = _NO_ROWS
@@ -396,12 +396,12 @@ def _present(value: Vector) -> Mask:
 
 
 def _open(value: Vector, fails: Mask = _NO_ROWS) -> _Integers:
-    """Wrap a value from outside integer arithmetic as an operand of it."""
+    """Wrap a value that is not a result of integer arithmetic as an operand."""
     return _Integers(value, fails, _NO_ROWS, _present(value))
 
 
 def column(table: Table, name: str) -> Vector:
-    """Return a column; if it has more words than rows, its dictionary is reduced to those used."""
+    """Return a column; a dictionary with more words than rows is reduced to the used words."""
     try:
         data = table.columns[name]
     except KeyError:
@@ -414,7 +414,7 @@ def column(table: Table, name: str) -> Vector:
 def _text(data: ColumnData) -> Vector:
     assert data.dictionary is not None
     words = data.dictionary
-    if len(words) == 0:  # every row is NULL, but its code must be valid
+    if len(words) == 0:  # every row is NULL, but codes must still be valid
         empty = np.zeros(len(data), np.int32)
         return Vector(Kind.TEXT, empty, np.zeros(len(data), np.bool_), objects([""]))
     if len(words) <= len(data):
@@ -424,7 +424,7 @@ def _text(data: ColumnData) -> Vector:
 
 
 def kind_of_value(value: Value) -> Kind | None:
-    """Return the kind of a constant; NULL has none."""
+    """Return the kind of a constant, or None for NULL."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -435,7 +435,7 @@ def kind_of_value(value: Value) -> Kind | None:
 
 
 def constant(value: Value) -> Vector:
-    """Return a vector of one value, for every row."""
+    """Return a vector with a single value that represents all rows."""
     kind = kind_of_value(value)
     if value is None:
         return Vector(None, np.zeros(1, np.int64), np.zeros(1, np.bool_))
@@ -449,7 +449,7 @@ def constant(value: Value) -> Vector:
 
 
 def exact_number(value: int | float) -> int | float:
-    """Return an integer of 64 bits unchanged, and a larger one as the nearest double."""
+    """Return a 64-bit integer unchanged, and a larger integer as the nearest double."""
     if isinstance(value, float) or _SMALLEST <= value <= _LARGEST:
         return value
     try:
@@ -459,14 +459,14 @@ def exact_number(value: int | float) -> int | float:
 
 
 def objects(words: list[str]) -> Objects:
-    """Return strings as an object array (NumPy would otherwise pad them to equal width)."""
+    """Return strings as an object array (NumPy would otherwise pad them to equal length)."""
     array = np.empty(len(words), np.object_)
     array[:] = words
     return array
 
 
 def take_text(vector: Vector, by_word: Array) -> Array:
-    """Look up each row's entry in an array with one entry per word."""
+    """Return each row's entry from an array with one entry per word."""
     if by_word.dtype == np.bool_ and np.count_nonzero(by_word) == 1:
         # comparing codes is many times faster than looking them up
         return cast(Array, vector.values == np.argmax(by_word))
@@ -475,12 +475,12 @@ def take_text(vector: Vector, by_word: Array) -> Array:
 
 
 def spread(array: Array, rows: int) -> Array:
-    """Repeat a single value for every row; an array with all rows is returned as it is."""
+    """Repeat a single value for every row; return an array with all rows unchanged."""
     return array if len(array) == rows else np.repeat(array, rows)
 
 
 def both_valid(*valid: Mask | None) -> Mask | None:
-    """Return where all are valid; None if that is everywhere."""
+    """Return where all operands are valid, or None if that is everywhere."""
     joint: Mask | None = None
     for mask in valid:
         if mask is not None:
@@ -489,7 +489,7 @@ def both_valid(*valid: Mask | None) -> Mask | None:
 
 
 def to_kleene(holds: Mask, valid: Mask | None) -> Kleene:
-    """Convert a mask, and where it is not NULL, to truth values."""
+    """Convert a mask and its validity (where it is not NULL) to truth values."""
     truth: Kleene = (holds.view(np.int8) << 1) - np.int8(1)
     return truth if valid is None else truth * valid
 
@@ -510,12 +510,12 @@ _UFUNC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def compare(op: str, left: Vector, right: Vector) -> Kleene:
-    """Evaluate ``left op right`` for the same kind or NULL; O(rows), plus O(words) for text."""
+    """Evaluate ``left op right`` for equal kinds or NULL. O(rows), plus O(words) for text."""
     return to_kleene(*compared(op, left, right))
 
 
 def compared(op: str, left: Vector, right: Vector) -> tuple[Mask, Mask | None]:
-    """Evaluate ``left op right`` to a mask, and where it is not NULL (None: everywhere)."""
+    """Return where ``left op right`` holds, and where it is not NULL (None: everywhere)."""
     valid = both_valid(left.valid, right.valid)
     if left.kind is None or right.kind is None:
         holds: Mask = np.zeros(1, np.bool_)
@@ -559,7 +559,7 @@ def _are_doubles(integers: Array) -> bool:
 def _doubles(op: str, left: Array, right: Array) -> Mask:
     """Compare as in IEEE 754, except that NaN equals NaN and is greater than all numbers."""
     if len(right) == 1 and right[0] == right[0]:
-        # with a constant on the right, IEEE's <, <= and = are correct: they are false for NaN
+        # with a constant on the right, IEEE's <, <= and = are correct, as they are false for NaN
         positive = {">": "<=", ">=": "<", "<>": "="}.get(op)
         return cast(Mask, _UFUNC[op](left, right) if positive is None else
                     ~_UFUNC[positive](left, right))  # fmt: skip
@@ -576,7 +576,7 @@ def _doubles(op: str, left: Array, right: Array) -> Mask:
 
 
 def _order(integers: Array, doubles: Array) -> Array:
-    """Compare exactly; return the sign of each integer minus its double."""
+    """Return the exact sign of each integer minus the corresponding double."""
     floor = np.floor(doubles)
     within = (floor >= -(2.0**63)) & (floor < 2.0**63)
     whole = np.where(within, floor, 0.0).astype(np.int64)
@@ -602,7 +602,7 @@ def _texts(op: str, left: Vector, right: Vector) -> Mask:
 
 
 def within(vector: Vector, options: tuple[Literal, ...]) -> Kleene:
-    """Evaluate ``x IN (options)``; it is NULL if x is not found and an option is NULL."""
+    """Evaluate ``x IN (options)``, which is NULL if x is not found and an option is NULL."""
     values = [option.value for option in options if option.value is not None]
     if vector.kind is None:
         return np.zeros(1, np.int8)
@@ -622,7 +622,7 @@ def within(vector: Vector, options: tuple[Literal, ...]) -> Kleene:
 
 
 def _alike(values: list[Any], vector: Vector) -> Array:
-    """Convert the options to the vector's type, without those that no value can equal."""
+    """Convert the options to the vector's type, dropping those that cannot equal any value."""
     if vector.kind is Kind.TIME:
         return np.array([microseconds_of(value) for value in values], np.int64)
     if vector.kind is Kind.BOOLEAN:
@@ -635,7 +635,7 @@ def _alike(values: list[Any], vector: Vector) -> Array:
 
 
 def kind_of(expression: Expression, schema: Mapping[str, Kind]) -> Kind | None:
-    """Return the kind of a bound expression, None for NULL; O(depth)."""
+    """Return the kind of a bound expression, or None for NULL. O(depth)."""
     match expression:
         case Column(name):
             return schema[name]
@@ -653,7 +653,7 @@ def kind_of(expression: Expression, schema: Mapping[str, Kind]) -> Kind | None:
 
 
 class Overflow(Exception):
-    """Integers overflow 64 bits on some row, which is an error only if Spark computes them."""
+    """Raised if integers overflow 64 bits; it is an error only if Spark would compute them."""
 
 
 def arithmetic(op: str, left: Vector, right: Vector) -> Vector:
@@ -668,7 +668,7 @@ def _within_bits(value: Vector, wrapped: Mask) -> Vector:
 
 
 def computed(op: str, left: Vector, right: Vector) -> tuple[Vector, Mask]:
-    """Compute ``left op right``, and where the integers wrapped around."""
+    """Compute ``left op right``; return the result and where integers wrapped around."""
     valid = both_valid(left.valid, right.valid)
     a, b = left.values, right.values
     if op == "/" or a.dtype != b.dtype:
@@ -696,7 +696,7 @@ def negative(operand: Vector) -> Vector:
 
 
 def coalesce(operands: list[Vector]) -> Vector:
-    """Return the first value that is not NULL; integers become doubles if others are doubles."""
+    """Return the first non-NULL value; if any operand has doubles, integers become doubles."""
     result = operands[0]
     for other in operands[1:]:
         if result.kind is None:
@@ -709,7 +709,7 @@ def coalesce(operands: list[Vector]) -> Vector:
 
 
 def _promote(result: Vector, other: Vector) -> Vector:
-    """Convert integers to doubles even if no NULL is replaced: types must not depend on data."""
+    """Convert integers to doubles if ``other`` has doubles, so types do not depend on data."""
     mixed = result.kind is Kind.NUMBER and other.kind is Kind.NUMBER
     if mixed and result.values.dtype != other.values.dtype:
         return result._replace(values=result.values.astype(np.float64))
@@ -728,7 +728,7 @@ def _fill(result: Vector, valid: Mask, other: Vector) -> Vector:
 
 
 def call(function: str, operand: Vector) -> Vector:
-    """Apply a function of one argument; functions of text cost O(words), not O(rows)."""
+    """Apply a function of one argument; for text, the cost is O(words), not O(rows)."""
     if operand.kind is None:
         return operand
     if operand.kind is Kind.TEXT:
@@ -762,7 +762,7 @@ def _of_number(function: str, operand: Vector) -> Vector:
 
 
 def absolute(operand: Vector) -> tuple[Vector, Mask]:
-    """Compute ABS, and where the integers wrapped around."""
+    """Compute ABS; return the result and where integers wrapped around."""
     wrapped = _NO_ROWS
     if operand.values.dtype == np.int64:
         wrapped = operand.values == -(2**63)

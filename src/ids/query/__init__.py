@@ -1,4 +1,4 @@
-"""Queries in process: prepare the rows of a table, slide the window, evaluate every emit."""
+"""In-process queries: prepare the rows of a table, slide the window, evaluate every emit."""
 
 from ids.query.approximate import Population, estimate_items, moment_items, with_moments
 from ids.query.bad_rows import (

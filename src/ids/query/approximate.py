@@ -1,13 +1,13 @@
-"""APPROXIMATE: at each emit, estimate the answer from a sample of the window's rows.
+"""APPROXIMATE items, which are estimated at each emit from a sample of the window's rows.
 
-    rows in the window ─▶ the k largest and k smallest values, all used
+    rows in the window ─▶ the rows with the k largest and k smallest values
                        └▶ the first r of the other rows by priority ─▶ estimate ± bound
 
-A window of at most r + 2·k rows is not sampled: its answer is exact, with error 0. Items with the
-same measure and sample size share a sample.
+A window of at most r + 2·k rows is not sampled; the result is exact, and its error is 0. Items with
+the same measure and sample size share a sample.
 
-Estimates use the exact moments of the window, which are added to the query as aggregates. These are
-bit-equal in process and on Spark, and so are the estimates.
+Estimates use the exact moments of the window, which are added to the query as aggregates. The
+moments, and therefore the estimates, are bit-identical in process and on Spark.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _mean_power(degree: int) -> Game:
 
 
 _COUNT, _SUM, _AVG = find("COUNT"), find("SUM"), find("AVG")
-# A game whose worth is the rounding error of the mean: samples are centred at the sum of both.
+# A game whose worth is the rounding error of the mean. Samples are centred at mean + error.
 _REST = Game("MEAN_REST", 1, 1, lambda w: w.rest, lambda w: [np.zeros_like(w.players)])
 _POWERS = {degree: _mean_power(degree) for degree in range(2, MAX_DEGREE + 1)}
 
@@ -56,7 +56,7 @@ def with_moments(plan: SelectPlan) -> SelectPlan:
 
 
 def moment_items(plan: SelectPlan) -> tuple[PlannedItem, ...]:
-    """Return items for the moments of every sampled measure, with names of the form ``ids_…``."""
+    """Return items, named ``ids_…``, that compute the moments of every sampled measure."""
     degrees: dict[int, int] = {}
     for item in plan.sampled:
         degrees[item.measure] = max(degrees.get(item.measure, 0), item.game.degree)
@@ -70,7 +70,7 @@ def moment_items(plan: SelectPlan) -> tuple[PlannedItem, ...]:
 
 
 def _games(degree: int) -> tuple[Game, ...]:
-    """Return the games whose worths are the moments up to a degree."""
+    """Return games whose worths are the moments up to a degree."""
     first = (_SUM, _AVG, _REST) if degree else ()
     return (_COUNT, *first, *(_POWERS[d] for d in range(2, degree + 1)))
 
@@ -78,7 +78,7 @@ def _games(degree: int) -> tuple[Game, ...]:
 def moments_at(
     answers: Answers, item: PlannedItem, emits: npt.NDArray[np.int64], exponent: int
 ) -> Moments:
-    """Return the moments of an item's measure at some emits, for values in units of 2**exponent."""
+    """Return the moments of an item's measure at some emits, in units of 2**exponent."""
 
     def worth(game: Game) -> Floats:
         values, missing = answers.worths[game.name, item.measure]
@@ -100,15 +100,15 @@ _NO_ROWS = np.zeros(0, np.int64)
 
 
 class Population(NamedTuple):
-    """Rows in window order, key by key, and the windows to sample.
+    """The rows in window order, grouped by key, and the windows to sample.
 
-    priority  int64[n]    the priority of each row in samples
+    priority  int64[n]    each row's priority in samples
     atoms     uint32[n]   the atom of each row
     held      bool[a, K]  whether predicate k holds on atom i
     measures  the values of each measure; None for COUNT(*)
     arrived, expired  int64[e]  end and start of each window
-    sizes     int64[e]    the number of rows in each window; more than ``arrived - expired`` if rows
-                          that cannot be in a sample were removed
+    sizes     int64[e]    the number of rows in each window; this exceeds ``arrived - expired`` if
+                          rows that cannot be sampled were removed
     """
 
     priority: Integers
@@ -124,8 +124,8 @@ class _Drawing(NamedTuple):
     """A sample that several items share.
 
     measure  the number of the measure; None if the items do not depend on values
-    size     rows sampled per window
-    whole    rows used from each extreme
+    size     the number of rows sampled per window
+    whole    the number of largest (and of smallest) values that are included exactly
     """
 
     measure: int | None
@@ -134,7 +134,7 @@ class _Drawing(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """The sampled rows and the extreme rows of some emits, emit by emit."""
+    """The sampled rows and the rows with extreme values of some emits, grouped by emit."""
 
     emits: Integers
     sample: Integers
@@ -145,7 +145,7 @@ class _Block(NamedTuple):
 
 
 def estimate_items(plan: SelectPlan, rows: Population, answers: Answers) -> dict[str, Estimates]:
-    """Estimate every APPROXIMATE item, by name; ``answers`` has exact answers and moments."""
+    """Estimate every APPROXIMATE item; ``answers`` contains exact results and moments."""
     drawings: dict[_Drawing, list[PlannedItem]] = {}
     found = {}
     for item in plan.sampled:
@@ -159,7 +159,7 @@ def estimate_items(plan: SelectPlan, rows: Population, answers: Answers) -> dict
 
 
 def _exact(answers: Answers, item: PlannedItem, emits: int) -> Estimates:
-    """Return the exact answers with error 0; sampled windows overwrite them."""
+    """Return the exact results with error 0; estimates later replace some of them."""
     value, share, lift = (
         part.copy() if len(part) == emits else np.zeros(emits) for part in answers.attributed(item)
     )
@@ -170,7 +170,7 @@ def _estimate_drawing(
     drawing: _Drawing, items: Sequence[PlannedItem], rows: Population, answers: Answers,
     found: Mapping[str, Estimates],
 ) -> None:  # fmt: skip
-    """Sample every window that is larger than the sample, and estimate the items there."""
+    """Sample the windows that are larger than the sample, and estimate the items there."""
     wide = np.flatnonzero(rows.sizes > drawing.size + 2 * drawing.whole)
     measure = None if drawing.measure is None else rows.measures[drawing.measure]
     keys = Keys(rows.priority, _NO_ROWS if measure is None else _ranks(rows.priority, measure))
@@ -188,7 +188,7 @@ def _estimate_drawing(
 
 
 def _ranks(priority: Integers, measure: Measure) -> Integers:
-    """Return the rank of each player by value, with ties broken by priority; -1 for other rows."""
+    """Return each player's rank by value, with ties broken by priority; -1 for other rows."""
     ties = tie_breaks(priority)
     ranks = np.full(len(ties), -1, np.int64)
     if measure.players is None:
@@ -236,7 +236,7 @@ def _range(
     if number is None or measure is None:
         return np.zeros(len(emits)), np.zeros(len(emits))
     players, _ = answers.worths["COUNT", number]
-    # if all players are among the extremes there are no bounds: low > high
+    # if all players are among the extremes, there are no bounds, which low > high indicates
     all_whole = players[emits] <= taken.held
     low = np.where(all_whole, 1.0, measure.values[taken.low])
     return low, np.where(all_whole, 0.0, measure.values[taken.high])
@@ -246,7 +246,7 @@ def _range(
 def _estimate(item: PlannedItem, block: _Block, rows: Population, answers: Answers) -> Estimates:
     """Estimate an item in units of 2**exponent, so that squares of values do not overflow.
 
-    A third or fourth moment may be infinite; then the estimate is NaN and its error is infinite.
+    If a third or fourth moment is infinite, the estimate is NaN and its error is infinite.
     """
     assert item.predicate is not None
     measure = rows.measures[item.measure]

@@ -1,6 +1,6 @@
-"""Bad rows: which rows cannot be aggregated, why, and the folder they are written to.
+"""Finds bad rows, which cannot be aggregated, and writes them to a folder with their reasons.
 
-On Spark, ``spark_bad_rows`` has the same reasons, errors and files.
+On Spark, ``spark_bad_rows`` produces the same reasons, errors and files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ids.source import Source, to_table, unfit_rows
 
 Rows = npt.NDArray[np.int64]
 
-# Reasons for a bad row: they name a column or an expression.
+# Reasons for a bad row, each of which names a column or an expression.
 NULL_TIME = "NULL event time {!r}"
 FAR_TIME = "event time {!r} outside the years 1 to 9999"
 NAN = "NaN of {!r}"
@@ -45,15 +45,15 @@ def file_stem(table: str) -> str:
 
 
 def notes(columns: Collection[str]) -> tuple[str, str]:
-    """Return names for the two columns added to bad rows: which row it is, and the reason."""
+    """Return names for the two columns that are added to bad rows: row number and reason."""
     return unused(_ROW, columns), unused(_REASON, columns)
 
 
 class BadRowsFolder:
     """Writes a table's bad rows to ``DIR/TABLE.parquet``, each with its row number and reason.
 
-    There is one folder per query. ``reasons`` (by row) is shared by all queries of a script that
-    read the table, so that the file contains the bad rows of all of them, each row once.
+    There is one object per query. All queries of a script that read the same table share
+    ``reasons`` (keyed by row), so that the file contains the bad rows of all queries, each once.
     """
 
     def __init__(self, directory: Path, table: str, reasons: dict[int, str]) -> None:
@@ -63,7 +63,7 @@ class BadRowsFolder:
         self.rows = 0
 
     def add(self, source: Source, reasons: Mapping[int, str]) -> None:
-        """Add rows of ``source``, by number, with their reasons; rewrites the file."""
+        """Add rows of ``source`` (row number to reason), and rewrite the file."""
         for row, reason in reasons.items():
             known = self._reasons.get(row)
             if known is None:
@@ -90,9 +90,9 @@ def find_bad_rows(
     measures: Sequence[Measure | None],
     kept: Rows | None,
 ) -> dict[int, str]:
-    """Return the bad rows, by ascending position in the table, each with its first reason.
+    """Return a dict from each bad row's position in the table, ascending, to its first reason.
 
-    ``kept`` are the rows of the source that WHERE selects; None if the table has them all.
+    ``kept`` contains the source rows that satisfy WHERE, or None if the table has all of them.
     """
     faults: list[tuple[npt.NDArray[np.bool_], str]] = []
     time = table.columns[plan.order_by[0]]

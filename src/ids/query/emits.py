@@ -1,7 +1,7 @@
-"""When a window emits, and which rows it contains then.
+"""Determines when a query emits, and which rows are in the window at each emit.
 
 rows    ─●──●─●───●────●●──●─▶ time          (t - d, t] at whole multiples t of the slide
-panes  |  1  |  2  |  3  |  4  |             a row of pane p is in the windows p … p+w-1
+panes  |  1  |  2  |  3  |  4  |             a row in pane p is in windows p … p+w-1
 
 Rows are in window order (``ids.query.row_order``).
 """
@@ -27,11 +27,11 @@ _MOST_EMITS = 2**31
 
 
 class EmitPlan(Protocol):
-    """The emits of a query, key by key.
+    """The emits of a query, grouped by key.
 
-    arrived, expired  uint64[e]  end and start of each emit's window, in window order
-    instant           int64[e]   µs of each emit, or None: the newest row's event time
-    key               int64[e]   the key
+    arrived, expired  uint64[e]  the end and start of each emit's window, in window order
+    instant           int64[e]   time of each emit in µs; None if it is the newest row's event time
+    key               int64[e]   the key of each emit
     continues         bool[e]    whether the previous emit is exactly one slide earlier
     """
 
@@ -74,10 +74,10 @@ def chosen(emits: EmitPlan, which: npt.NDArray[np.generic]) -> Emits:
 
 
 class CountEmits:
-    """The emits of a count window: every ``slide`` rows of each key, from the first row on.
+    """The emits of a count window, which occur after every ``slide`` rows of each key.
 
-    A last partial slide emits nothing. The arrays are computed on demand, since a query that emits
-    at every row does not need them.
+    There is no emit for an incomplete last slide. The arrays are computed lazily, because a query
+    that emits at every row does not need them.
     """
 
     instant = None
@@ -115,9 +115,10 @@ class CountEmits:
 
 
 def plan_time(window: TimeWindow, times: Rows, starts: Rows) -> Emits:
-    """Emit at every instant whose window is not empty, up to the first at or after the last event.
+    """Plan the emits of a time window, one per slide boundary with a non-empty window.
 
-    ``times`` are µs in window order.
+    The last emit is at the first boundary at or after the last event. ``times`` are event times in
+    µs, in window order.
     """
     assert window.slide is not None
     width = window.duration // window.slide
@@ -145,13 +146,13 @@ def plan_time(window: TimeWindow, times: Rows, starts: Rows) -> Emits:
 
 
 def _rows_up_to(panes: Rows, starts: Rows, key: Rows, instant: Rows) -> npt.NDArray[np.uint64]:
-    """For each emit, return the end of its key's rows whose pane is at or before ``instant``."""
+    """For each emit, return the end of its key's rows in panes up to ``instant``."""
     if len(starts) == 2:
         return np.searchsorted(panes, instant, side="right").astype(np.uint64)
-    # one search for all keys: each key gets its own range of numbers
+    # each key gets its own range of numbers, so that one search is enough for all keys
     low = min(int(panes.min()), int(instant.min()))
     span = max(int(panes.max()), int(instant.max())) - low + 1
-    if span > 2**62 // len(starts):  # the ranges would overflow: number only non-empty panes
+    if span > 2**62 // len(starts):  # the ranges would overflow, so number only non-empty panes
         known = np.unique(panes)
         panes, instant = (np.searchsorted(known, each, side="right") for each in (panes, instant))
         low, span = 0, len(known) + 1
@@ -160,7 +161,7 @@ def _rows_up_to(panes: Rows, starts: Rows, key: Rows, instant: Rows) -> npt.NDAr
 
 
 def _within(sizes: Rows) -> Rows:
-    """Return 0, 1, … within each group of the given sizes."""
+    """Number the elements 0, 1, … within groups of the given sizes."""
     ends = np.cumsum(sizes)
     return np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - sizes, sizes)
 

@@ -1,6 +1,7 @@
-"""Evaluate a segment of rows in window order: every item of a plan at every emit, as columns.
+"""Evaluates every item of a plan at every emit, for a segment of rows in window order.
 
-In process a segment is a whole table; on Spark it is the rows of one task of a count window.
+In process, a segment is a whole table. On Spark, it consists of the rows that one task of a count
+window processes.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from ids.query.replay import (
 
 
 class Segment(NamedTuple):
-    """Rows in window order, and the emits over them.
+    """The rows of a segment in window order, and their emits.
 
     atoms     uint32[n]   the atom of each row
     held      bool[a, K]  whether predicate k holds on atom i
     measures  the values of each measure; None for COUNT(*)
     scales    the scale of each measure; None if its values are too far apart for one scale
-    priority  int64[n]    the priority of each row in samples; empty without APPROXIMATE items
+    priority  int64[n]    each row's priority in samples; empty if no item is APPROXIMATE
     """
 
     atoms: npt.NDArray[np.uint32]
@@ -74,7 +75,7 @@ def evaluate_segment(
 def _measure_job(
     plan: SelectPlan, number: int, segment: Segment, progress: Progress | None
 ) -> MeasureJob:
-    """Collect what is needed to compute the items over measure ``number``."""
+    """Collect the inputs for computing the items over measure ``number``."""
     atoms, held, measure = segment.atoms, segment.held, segment.measures[number]
     items = [item for item in plan.items if item.measure == number]
     predicates = sorted({i.predicate for i in items if i.predicate is not None})
@@ -89,12 +90,12 @@ def _measure_job(
 
 
 def _part(progress: Progress, number: int, steps: int) -> Progress:
-    """Report the progress of one measure as part of the whole."""
+    """Return a callback that reports one measure's progress as part of the whole query."""
     return lambda done, total: progress(number * total + done, steps * total)
 
 
 def scale_of(plan: SelectPlan, number: int, measure: Measure | None) -> Scale | None:
-    """Return one scale for a whole measure, so that results do not depend on the segments.
+    """Return one scale for the whole measure, so that results do not depend on the segments.
 
     Returns None if the values are too far apart for one scale.
     """
@@ -105,7 +106,7 @@ def scale_of(plan: SelectPlan, number: int, measure: Measure | None) -> Scale | 
 
 
 def last_of_each_key(emits: EmitPlan) -> Emits:
-    """Keep the last emit of each key, and the emit before it, which SHAPLEY_DELTA needs."""
+    """Return each key's last emit and the emit before it, which SHAPLEY_DELTA needs."""
     last = np.flatnonzero(np.diff(emits.key, append=-1))
     before = last[emits.continues[last]] - 1
     both = np.union1d(last, before)
@@ -114,7 +115,7 @@ def last_of_each_key(emits: EmitPlan) -> Emits:
 
 
 def refuse_wide_windows(emits: EmitPlan) -> None:
-    """Raise an error if a window has more rows than can be summed exactly."""
+    """Raise StateError if a window has more rows than can be summed exactly."""
     if isinstance(emits, CountEmits) and emits.window.size <= MAX_ROWS:
         return
     widest = int((emits.arrived - emits.expired).max(initial=0))

@@ -1,11 +1,13 @@
-"""Compute the items of one measure at every emit, on one of three paths with bit-equal results.
+"""Computes one measure's items at every emit, in one of three ways with bit-identical results.
 
-every row   first-degree games of a count window that emits at every row: one kernel computes the
-            output columns from the rows
-blocks      any emits: the slide kernel writes a block of summaries, and closed forms evaluate it,
-            in parallel threads
-wide range  values too far apart in magnitude for one scale: windows with such a value are summed
-            as Python integers, which represent any double; much slower
+every row   For first-degree games over a count window that emits at every row. A single kernel
+            computes the output columns from the rows.
+blocks      For any emits. The slide kernel writes blocks of summaries (counts and power sums), and
+            the closed forms are evaluated on each block, in parallel threads.
+wide range  For values whose magnitudes differ too much for one scale. Windows with such values are
+            summed as Python integers, which represent any double. This is much slower.
+
+The *players* of a measure are the rows whose value is not NULL.
 """
 
 from __future__ import annotations
@@ -54,10 +56,10 @@ class MeasureJob(NamedTuple):
 
     number      the number of the measure in the plan
     items       the items of the SELECT over the measure
-    predicates  the numbers of their predicates, ascending
+    predicates  the numbers of the items' predicates, ascending
     held        bool[a, p]  whether predicate p holds on atom a
-    rows        each row's atom and value; a row that is not a player has an extra, empty atom
-    gaps        whether there are such rows
+    rows        each row's atom and value; rows that are not players have an extra, empty atom
+    gaps        whether some rows are not players
     """
 
     number: int
@@ -71,16 +73,16 @@ class MeasureJob(NamedTuple):
 
     @property
     def games(self) -> dict[str, Game]:
-        """Return the games of the items, by name."""
+        """The games of the items, keyed by name."""
         return {item.game.name: item.game for item in self.items}
 
 
 @dataclass(slots=True)
 class Answers:
-    """Worths by (game, measure), attributions by (game, measure, predicate), for every emit.
+    """The worths by (game, measure) and attributions by (game, measure, predicate) at every emit.
 
-    counts   rows in the window at each emit, if the path has computed them
-    sampled  estimates of APPROXIMATE items, by name
+    counts   the number of rows in the window at each emit, if it was computed
+    sampled  the estimates of APPROXIMATE items, keyed by name
     """
 
     worths: dict[tuple[str, int], tuple[Floats, Bools]] = field(default_factory=dict)
@@ -100,7 +102,7 @@ class Answers:
         )
 
     def fill(self, some: Answers, emits: Bools) -> None:
-        """Copy the answers for some of the emits into these arrays."""
+        """Copy the results for some of the emits into these arrays."""
         for key, pair in some.worths.items():
             for whole, part in zip(self.worths[key], pair, strict=True):
                 whole[emits] = part
@@ -137,7 +139,7 @@ _ROWS_PER_THREAD = 50_000
 
 
 class _Summaries(NamedTuple):
-    """The summaries that each row updates, those that make up an item, and their number."""
+    """The summaries that each row updates, the summaries of each item, and their number."""
 
     touched: Lists
     merged: Lists
@@ -145,7 +147,7 @@ class _Summaries(NamedTuple):
 
 
 def answer_blocks(job: MeasureJob, scale: Scale) -> Answers:
-    """Compute the items by blocks of summaries; all values must fit the scale."""
+    """Compute the items with blocks of summaries; all values must fit the scale."""
     total = len(job.emits)
     answers = Answers.allocate(job.items, job.number, total)
     summaries = _choose_summaries(job.held, len(job.rows.atom), total)
@@ -169,8 +171,8 @@ def answer_blocks(job: MeasureJob, scale: Scale) -> Answers:
 def _choose_summaries(held: Bools, rows: int, emits: int) -> _Summaries:
     """Choose summaries per atom or per item, whichever costs less.
 
-    With summaries per atom, a row updates one and an emit merges many. With summaries per item, a
-    row updates one for every item it belongs to, and an emit merges nothing.
+    With summaries per atom, each row updates one summary, and each emit merges many. With summaries
+    per item, each row updates the summaries of all items it belongs to, and nothing is merged.
     """
     atoms, items = held.shape
     per_item = np.concatenate([np.ones((atoms, 1), dtype=np.bool_), held], axis=1)
@@ -198,7 +200,7 @@ def _as_lists(member: Bools, *, spare: bool = False) -> Lists:
 
 
 def _thread_parts(emits: EmitPlan) -> list[tuple[int, int]]:
-    """Divide the emits into parts with about equal numbers of rows, one per thread."""
+    """Divide the emits into ranges with about the same number of rows, one per thread."""
     count = len(emits.arrived)
     if count == 0:
         return []
@@ -211,9 +213,9 @@ def _thread_parts(emits: EmitPlan) -> list[tuple[int, int]]:
 def _replay(
     job: MeasureJob, scale: Scale, summaries: _Summaries, start: int, stop: int
 ) -> Iterator[tuple[slice, Centred]]:
-    """Yield the emits from ``start`` to ``stop`` block by block, with their centred summaries.
+    """Yield blocks of the emits from ``start`` to ``stop`` with their centred summaries.
 
-    Sums are exact, so a part that starts from empty summaries yields the same bits.
+    Sums are exact, so a range that starts with empty summaries yields the same bits.
     """
     emits = job.emits
     first = emits.expired[start]
@@ -237,7 +239,7 @@ def _replay(
 def _evaluate_block(
     job: MeasureJob, scale: Scale, emits: Centred, here: slice, answers: Answers
 ) -> None:
-    """Evaluate the closed forms of one block in the measure's units; overflow gives infinity."""
+    """Evaluate the closed forms of one block in the measure's units; overflow yields infinity."""
     moments = moments_of(emits)
     members = emits.members.astype(np.float64)
     for name, game in job.games.items():
@@ -253,15 +255,15 @@ def _evaluate_block(
                     part[here] = np.ldexp(found[row], unit)
 
 
-_WIDE_EMITS = 2_048  # emits per step on the wide-range path
+_WIDE_EMITS = 2_048  # emits per step if values have a wide range
 _WIDE_ROWS = 16_384  # rows summed per step
 
 
 def answer_wide_range(job: MeasureJob, degree: int) -> Answers:
-    """Compute the items of a measure whose values do not fit one scale, up to ``degree``.
+    """Compute the items, up to ``degree``, of a measure whose values do not fit one scale.
 
-    Windows without an outlier use the kernels. In the others an emit is a difference of running
-    sums: over the rows that have arrived, minus over the rows that have expired.
+    Windows without outliers are computed by the kernels. In other windows, the sums at an emit are
+    the running sums over arrived rows minus the running sums over expired rows.
     """
     values, emits = job.rows.values, job.emits
     scale, far = Scale.fit_most(values, degree)
@@ -303,9 +305,9 @@ def _difference(a: Powers, b: Powers) -> Powers:
 
 
 class _Running:
-    """Running power sums over all rows before a position that only moves forward.
+    """Running power sums over all rows before a position, which can only increase.
 
-    The first sums are over all players, the others over the players on which a predicate holds.
+    The first sums are over all players; the others are over the players on which a predicate holds.
     """
 
     def __init__(self, job: MeasureJob) -> None:
@@ -320,7 +322,7 @@ class _Running:
         self._sums = [[0] * self._degree for _ in self._counts]
 
     def before(self, positions: Integers) -> list[Powers]:
-        """Return the sums before each of the ascending positions: all players, then predicates."""
+        """Return the sums before each ascending position, for all players and each predicate."""
         items = range(len(self._counts))
         counts = [np.full(len(positions), self._counts[i]) for i in items]
         sums = [
@@ -357,7 +359,7 @@ _LONGEST = 2**20 // BLOCK * BLOCK
 
 
 def answer_every_row(job: MeasureJob, scale: Scale) -> Answers | None:
-    """Compute the items with the kernel for emits at every row; None if it does not apply."""
+    """Compute the items with the every-row kernel; return None if it cannot be used."""
     emits = job.emits
     if not isinstance(emits, CountEmits) or len(job.predicates) > DENSE_ITEMS:
         return None
@@ -388,20 +390,20 @@ def answer_every_row(job: MeasureJob, scale: Scale) -> Answers | None:
 
 
 def _aligned_rows(columns: int, rows: int) -> Floats:
-    """Allocate float64[columns, at least rows], each column aligned to 64 bytes."""
+    """Allocate float64[columns, at least rows], with each column aligned to 64 bytes."""
     width = -(-rows // 8) * 8 + 8
     return _buffer(columns * width).reshape(columns, width)
 
 
 def _row_parts(rows: int, window: int) -> list[tuple[int, int]]:
-    """Divide the rows into parts, long enough that summing each first window costs little."""
+    """Divide the rows into ranges so long that summing the first window of each is cheap."""
     even = -(-rows // THREADS // BLOCK) * BLOCK
     length = max(BLOCK, min(even, max(_LONGEST, 16 * window // BLOCK * BLOCK)))
     return [(at, min(at + length, rows)) for at in range(0, rows, length)]
 
 
 def _membership(held: Bools) -> Integers:
-    """Return a word per atom: bit 0 for the window, bit k for item k - 1; a last word 0."""
+    """Return a word per atom (bit 0: window, bit k: item k - 1), followed by a word 0."""
     member = np.ones(len(held) + 1, np.int64)
     member[-1] = 0
     for k in range(held.shape[1]):
@@ -410,7 +412,7 @@ def _membership(held: Bools) -> Integers:
 
 
 class _OutputRows:
-    """The answers that the items need, and the output row of each."""
+    """The results that the items need, and the output row of each result."""
 
     def __init__(self, job: MeasureJob) -> None:
         self.number = job.number
@@ -420,7 +422,7 @@ class _OutputRows:
             self.games.setdefault("COUNT", find("COUNT"))
         self.worth = dict.fromkeys(self.games, -1)
         self.parts: dict[tuple[str, int], list[int]] = {}
-        self.columns = 1  # the first output row is the number of rows in the window
+        self.columns = 1  # the first output row contains the number of rows in the window
         for item in job.items:
             if item.predicate is None:
                 self._worth(item.game)
@@ -445,7 +447,7 @@ class _OutputRows:
         return self.columns - 1
 
     def forms(self, most: int) -> Forms:
-        """Describe the games for the kernel; each weight is the worth of that moment alone."""
+        """Describe the games for the kernel; a weight is the worth if only that moment is 1."""
         games = list(self.games.values())
         one, zero = np.ones(1), np.zeros(1)
         central = np.zeros((3, 1))
@@ -468,7 +470,7 @@ class _OutputRows:
         )
 
     def answers(self, out: Floats) -> Answers:
-        """Return the output rows as answers."""
+        """Convert the output rows to ``Answers``."""
         answers = Answers()
         answers.counts = counts = out[0].view(np.int64)
         counted = self.worth.get("COUNT", -1)

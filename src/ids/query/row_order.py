@@ -1,6 +1,6 @@
-"""The order of a query's rows: by key, and within a key by the ORDER BY columns.
+"""Sorts a query's rows by key, and within each key by the ORDER BY columns.
 
-Rows with equal ORDER BY values keep their order in the input. NULL sorts first. On Spark,
+Rows with equal ORDER BY values keep their input order. NULL sorts first. On Spark,
 ``ids.spark.rank`` does the same.
 """
 
@@ -21,10 +21,10 @@ Rows = npt.NDArray[np.int64]
 class Ordering:
     """The window order of the input's rows.
 
-    rows    int64[n] input row at each position, or None if the input is already in order
+    rows    int64[n] the input row at each position, or None if the input is already in order
     starts  int64[k + 1] where each key's rows start (one key without PARTITION BY)
-    stream  int64[n] position of each row when the rows of all keys are sorted together, or None if
-            that is its own position (one key)
+    stream  int64[n] the position of each row when the rows of all keys are sorted together, or None
+            if there is only one key and the positions are the same
     """
 
     rows: Rows | None
@@ -47,7 +47,7 @@ def arrange(order: list[ColumnData], keys: list[ColumnData], rows: int) -> Order
 
 
 def key_codes(keys: list[ColumnData]) -> tuple[Rows, int]:
-    """Number the keys from 0 by value, NULL first; returns each row's key and their number."""
+    """Number the keys from 0 in sort order, NULL first; return each row's key and their count."""
     codes = np.zeros(len(keys[0]), dtype=np.int64)
     for column in keys:
         _, rank = np.unique(_comparable(column), return_inverse=True)
@@ -63,7 +63,7 @@ def _comparable(column: ColumnData) -> npt.NDArray[np.generic]:
     """Return numbers that sort like the column (for text, ranks in its dictionary)."""
     if column.dictionary is None:
         return column.values
-    # as objects: fixed-width text would drop trailing NULs and pad every word to the longest
+    # as objects, since fixed-width text would drop trailing NULs and pad all words
     _, rank = np.unique(column.dictionary, return_inverse=True)
     ranks: Rows = rank.astype(np.int64)
     return ranks[column.values] if len(ranks) else np.zeros(len(column), np.int64)

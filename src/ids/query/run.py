@@ -1,4 +1,4 @@
-"""Run a script over tables in process: prepare the rows of each SELECT, evaluate it, return Arrow.
+"""Runs scripts in process: prepares the rows of each SELECT, evaluates it, and returns Arrow.
 
     table ─▶ WHERE ─▶ bad rows out ─▶ window order ─▶ atoms ─▶ emits ─▶ output columns
 
@@ -74,7 +74,7 @@ class Prepared(NamedTuple):
     ordering: Ordering
 
     def take(self, rows: Rows) -> Prepared:
-        """Select rows, in the given order."""
+        """Return the given rows, in the given order."""
         measures = [None if m is None else _take(m, rows) for m in self.measures]
         return self._replace(table=self.table.take(rows), measures=measures)
 
@@ -119,7 +119,7 @@ def _take(one: Measure, rows: Rows) -> Measure:
 def run_select(
     plan: SelectPlan, source: Source, bad_rows: BadRowsFolder | None, progress: Progress | None
 ) -> pa.Table:
-    """Evaluate a query; returns one row per emit."""
+    """Evaluate a query, and return a table with one row per emit."""
     prepared = prepare(plan, source, bad_rows)
     refinement = Refinement(plan.predicates)
     atoms = refinement.assign(prepared.table)
@@ -144,11 +144,11 @@ def _emits(plan: SelectPlan, prepared: Prepared) -> EmitPlan:
 
 
 def _assemble(plan: SelectPlan, prepared: Prepared, emits: EmitPlan, answers: Answers) -> pa.Table:
-    """Build the output: keys, emit_at, n, then the items in the order of the SELECT."""
+    """Build the output table: keys, emit_at, n, then the items in SELECT order."""
     columns: dict[str, pa.Array] = {}
     for name in plan.partition_by:
         column = prepared.table.columns[name].take(prepared.ordering.starts[emits.key])
-        if column.values.dtype == np.float64:  # -0.0 is the key 0.0, as in Spark
+        if column.values.dtype == np.float64:  # -0.0 and 0.0 are the same key, as in Spark
             column = replace(column, values=column.values.astype(np.float64) + 0.0)
         columns[name] = to_array(column)
     columns["emit_at"] = _emit_at(plan, prepared, emits)
@@ -186,8 +186,8 @@ class Result:
     """The result of one statement.
 
     statement  the parsed SELECT, SHOW or EXPLAIN
-    table      its output
-    bad_rows   the number of rows set aside for it
+    table      the output
+    bad_rows   the number of bad rows written to the directory
     """
 
     statement: Statement
@@ -212,20 +212,20 @@ def sql(
     A script without a SELECT returns the output of its last SHOW or EXPLAIN.
 
     script    str: the statements, separated by ``;``
-    tables    dict of str to table, default None: the tables of the script, by name. A table is a
+    tables    dict of str to table, default None: the script's tables, keyed by name. A table is a
               path (Parquet, CSV, JSON Lines, or a directory of them), a pyarrow Table or
               RecordBatch, a pandas or Polars DataFrame, or a dict of arrays
     bad_rows  str or Path, default None: a directory for rows with a NULL event time, or a NaN or
-              infinite value; without it the first such row raises DataError
+              infinite value; if None, the first such row raises DataError
     progress  function, default None: called as ``progress(done, total)`` during each SELECT
-    seed      int, default 0: selects the rows in the samples of APPROXIMATE items
+    seed      int, default 0: the random seed for the samples of APPROXIMATE items
     schema    str, default None: types of some columns, as in ``"ts EPOCH_SECONDS, x DOUBLE"``; with
-              several tables, a dict of such texts by table. Other types are inferred
+              several tables, a dict from table to such a str. Other types are inferred
     null      str or a sequence of str, default (): texts that mean NULL in CSV and JSON Lines files
-    named_tables  each further keyword argument is a table of that name
+    named_tables  every other keyword argument is a table with that name
 
-    Raises IdsError: ScriptError for a mistake in the script, SourceError for a table that cannot be
-    read, DataError for a bad row, SinkError if ``bad_rows`` cannot be written.
+    Raises a subclass of IdsError: ScriptError for a mistake in the script, SourceError for a table
+    that cannot be read, DataError for a bad row, SinkError if ``bad_rows`` cannot be written.
 
     >>> script = "SELECT SHAPLEY_ATTRIBUTE(SUM(x), x > 1) AS high FROM events "
     >>> script += "WINDOW w AS (ORDER BY x ROWS 2 PRECEDING) EMIT CHANGES"
@@ -255,8 +255,8 @@ def sql_all(
 ) -> list[Result]:
     """Run a script in process and return a Result for each SELECT, SHOW and EXPLAIN, in order.
 
-    A ``Result`` has ``statement``, ``table`` (a pyarrow Table) and ``bad_rows`` (the number of rows
-    set aside). The parameters and errors are the same as for ``ids.sql``.
+    A ``Result`` has ``statement``, ``table`` (a pyarrow Table) and ``bad_rows`` (the number of bad
+    rows written). The parameters and errors are the same as for ``ids.sql``.
 
     >>> select = "SELECT SUM(x) AS s FROM t WINDOW w AS (ORDER BY x ROWS 2 PRECEDING) EMIT CHANGES;"
     >>> [result.table["s"].to_pylist() for result in sql_all(select * 2, t={"x": [1, 2]})]
@@ -282,7 +282,7 @@ def run_script(
     schema: str | Mapping[str, str] | None = None,
     null: str | Sequence[str] = (),
 ) -> Iterator[Result]:
-    """Run a script; yields the result of each SELECT, SHOW and EXPLAIN when it is complete."""
+    """Run a script, yielding the result of each SELECT, SHOW and EXPLAIN once it is complete."""
     seed, known = checked_seed(seed), Declared.of(schema, null, tables)
     sources = Tables(tables, lambda data, n: open_table(data, n, known.columns(n), known.nulls))
     found: dict[str, dict[int, str]] = {}

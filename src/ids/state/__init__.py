@@ -1,4 +1,4 @@
-"""State that is kept between slides: sums, retained rows, index, sample and checkpoint."""
+"""The state that is kept between slides: sums, retained rows, index, sample and checkpoint."""
 
 from ids.state.checkpoint import load, save
 from ids.state.index import Access, Index

@@ -1,4 +1,4 @@
-"""Checkpoints: one file, written atomically and verified by a checksum."""
+"""Checkpoint files, which are written atomically and verified by a checksum."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Arrays = Mapping[str, npt.NDArray[np.generic]]
 
 
 def save(path: str | Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
-    """Write facts (JSON) and arrays; the file gets its name only when it is complete."""
+    """Write facts (JSON) and arrays to a temporary file, and rename it once it is complete."""
     target = Path(path)
     buffer = io.BytesIO()
     packed = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
@@ -46,7 +46,7 @@ def save(path: str | Path, facts: Mapping[str, Any], arrays: Arrays) -> None:
 
 
 def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.generic]]]:
-    """Return the facts and arrays of a checkpoint; raise if it is not intact."""
+    """Return the facts and arrays of a checkpoint; raise CheckpointError if it is damaged."""
     source = Path(path)
     try:
         content = source.read_bytes()
@@ -80,7 +80,7 @@ def load(path: str | Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[np.gen
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make the new name durable."""
+    """Flush the directory to disk, so that the rename survives a crash."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,18 +1,20 @@
-"""The index: finds the rows of a condition by the values of the columns that it reads.
+"""The index, which finds the rows that satisfy a condition by the values of indexed columns.
 
-*Postings* list the rows of one column in the order of its values, in blocks that never change:
+For each indexed column, *postings* list the rows sorted by value, in blocks that never change:
 
     rows     │   65,536   │   65,536   │ 8,192 │ 8,192 │1,024│1,024│ tail │
              block 0      block 1      …                               not indexed yet
 
-A block ends at a multiple of its size. It replaces eight smaller ones only once an eighth of its
-rows have arrived after it, so that rows which are a little late never undo a large block.
+A block ends at a multiple of its size. Eight smaller blocks are merged into it only after further
+rows, an eighth of its size, have arrived. Slightly late rows therefore never invalidate a large
+block. The newest rows (the tail) are not indexed yet.
 
-A condition is prepared once as a tree of *slices*, intervals of values, and its rows are found
-again after each slide. NOT and IS TRUE become demands on their operands, so that the tree has only
-AND and OR above the slices: OR needs an index for all its operands; AND needs it for one, and
-evaluates the others on the rows found. Each set of rows has an upper bound on the rows it reads,
-known in advance. Small sets are lists of positions, large ones bitmaps over the window.
+A condition is prepared once as a tree, and its rows are looked up again after each slide. The
+leaves of the tree are *slices*, that is, intervals of values. The inner nodes are only AND and OR,
+because NOT and IS TRUE are pushed down as *demands*: the set of truth values that is accepted for
+the operand. OR needs an index for all operands. AND needs an index for one operand and evaluates
+the others on the rows found. The number of rows that must be read has an upper bound that is known
+in advance. Small sets of rows are lists of positions; large ones are bitmaps over the window.
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ Bits = npt.NDArray[np.uint64]
 
 
 class Slices(NamedTuple):
-    """Ascending intervals of keys, both ends included, and whether NULL belongs to them."""
+    """Ascending closed intervals of keys, and whether NULL is included."""
 
     low: npt.NDArray[np.int64]
     high: npt.NDArray[np.int64]
@@ -83,7 +85,7 @@ class Slices(NamedTuple):
 
 
 class _Live(NamedTuple):
-    """A column of the window, as kernels read it: doubles by their bits, Booleans as bytes.
+    """A column of the window in the form used by kernels: doubles as bits, Booleans as bytes.
 
     first  the number of the oldest row in the window, counted from the first row ever
     """
@@ -95,7 +97,7 @@ class _Live(NamedTuple):
 
     @classmethod
     def of(cls, values: Array, valid: Array, first: int) -> _Live:
-        """Return the column in one of the three types that kernels read."""
+        """Return the column converted to one of the three types that kernels accept."""
         double = values.dtype == np.float64
         if double:
             values = values.view(np.int64)
@@ -105,11 +107,11 @@ class _Live(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The rows of some slices of one column: a ``RowSet``.
+    """A ``RowSet`` of the rows in some slices of one column.
 
     bounds  where each slice begins and ends in each block
-    rows    how many rows the slices have (expired rows of the first block included)
-    behind  how many rows come after the last block, not indexed yet
+    rows    the number of rows in the slices (including expired rows of the first block)
+    behind  the number of rows after the last block, which are not indexed yet
     """
 
     postings: Postings
@@ -121,7 +123,7 @@ class Found(NamedTuple):
 
     @property
     def candidates(self) -> int:
-        """Return how many rows are read: those of the slices, and those not indexed yet."""
+        """The number of rows that are read: those in the slices and those not indexed yet."""
         return min(self.rows + self.behind, len(self.live.values))
 
     def places(self) -> Places:
@@ -155,11 +157,12 @@ class Found(NamedTuple):
 class Postings:
     """The blocks of one column, as flat arrays for the kernels.
 
-    ``source`` is what keys mean: the scalar type of the values, or the codes of the words. When the
-    retained rows turn whole numbers into doubles, or give words new codes, the blocks are rebuilt.
+    ``source`` defines the meaning of keys: it is the scalar type of the values, or the dict of word
+    codes. If integers are converted to doubles in the retained rows, or words get new codes, the
+    blocks are rebuilt.
 
-    Cost: a row is sorted once per block size, a few ns per byte in which keys differ. Two bytes per
-    row, and a directory of at most 12 bytes per 16 rows.
+    Cost: a row is sorted once per block size, which takes a few ns per byte in which keys differ.
+    The postings take two bytes per row, plus a directory of at most 12 bytes per 16 rows.
     """
 
     def __init__(self, name: str, kind: Kind, sizes: tuple[int, ...] = SIZES) -> None:
@@ -170,7 +173,7 @@ class Postings:
         self._begin()
 
     def _begin(self) -> None:
-        """Start without a block."""
+        """Reset to a state without blocks."""
         self.blocks: npt.NDArray[np.int64] = np.zeros((0, 6), np.int64)
         self.order: npt.NDArray[np.uint16] = np.zeros(0, np.uint16)
         self.keys: npt.NDArray[np.int64] = np.zeros(0, np.int64)
@@ -188,7 +191,7 @@ class Postings:
         return self._ends[-1] if self._ends else live.first
 
     def idle(self, first: int, last: int) -> bool:
-        """Return whether rows ``first`` to ``last`` need no block to be added or dropped. O(1)."""
+        """Return True if no block has to be added or dropped for rows first to last. O(1)."""
         size = self.sizes[0]
         if not self._ends:
             return last < (first // size + 1) * size
@@ -200,10 +203,10 @@ class Postings:
             self._take(0, sum(end <= row for end in self._ends))
 
     def follow(self, retained: Retained) -> _Live:
-        """Update the blocks to the retained rows, and return the column. Amortised O(1) per row."""
+        """Bring the blocks up to date, and return the column. Amortised O(1) per row."""
         values, valid = retained.values(self.name)
         source = retained.codes(self.name) if self._text else values.dtype.type
-        # by identity: both the scalar type and the dictionary of codes are single objects
+        # compared by identity: the scalar type and the dict of codes are unique objects
         if source is not self.source:
             self.source = source
             self._begin()
@@ -213,7 +216,7 @@ class Postings:
         return live
 
     def _update(self, live: _Live) -> None:
-        """Drop expired blocks, and build those that are now full."""
+        """Drop expired blocks, and build blocks for which enough rows have arrived."""
         last = live.first + len(live.values)
         gone = next((b for b, end in enumerate(self._ends) if end > live.first), len(self._ends))
         kept = self._ends[gone:]
@@ -226,7 +229,7 @@ class Postings:
             self._build(live, wanted[same:])
 
     def find(self, live: _Live, slices: Slices) -> Found:
-        """Return the rows of the slices. O(blocks · slices · log rows)."""
+        """Return the rows in the slices. O(blocks · slices · log rows)."""
         low, high, nulls = slices
         bounds = np.empty((len(self.blocks), len(low) + 1, 2), np.int32)
         rows = find_slices(
@@ -237,7 +240,7 @@ class Postings:
         return Found(self, live, slices, bounds, rows, behind)
 
     def _layout(self, first: int, last: int) -> Iterator[int]:
-        """Yield the ends of the blocks: the largest that fit, with an eighth of each after it."""
+        """Yield the ends of the largest blocks that fit, each followed by an eighth of its size."""
         at, size, smaller = first, len(self.sizes) - 1, (0, *self.sizes)
         while size >= 0:
             end = (at // self.sizes[size] + 1) * self.sizes[size]
@@ -253,7 +256,7 @@ class Postings:
         self._show()
 
     def _show(self) -> None:
-        """Set ``order`` for the kernels: from the first block on."""
+        """Set ``order``, which the kernels read, to start at the first block."""
         if self._ends:
             self.order = self._order[int(self.blocks[0, _FIRST]) - self._origin :]
 
@@ -276,7 +279,7 @@ class Postings:
         self._compact()
 
     def _reserve_order(self, begin: int, end: int) -> None:
-        """Allocate space for the order of rows up to ``end``; those before ``begin`` are kept."""
+        """Allocate space for the order of rows up to ``end``, keeping the rows before ``begin``."""
         origin = int(self.blocks[0, _FIRST]) if len(self.blocks) else begin
         if end - self._origin > len(self._order) or origin < self._origin:
             size = _roomy(end - origin, len(self._order))
@@ -290,7 +293,7 @@ class Postings:
             self.keys, self.starts = (_moved(a, 0, entry, size) for a in (self.keys, self.starts))
 
     def _compact(self) -> None:
-        """Drop expired directory entries, once they are more than half of all."""
+        """Drop expired directory entries if they are more than half of all entries."""
         entry, last = int(self.blocks[0, _ENTRY]), int(self.blocks[-1, _LAST])
         if entry > last - entry:
             size = (last - entry) * 5 // 4
@@ -300,22 +303,22 @@ class Postings:
 
 
 def _roomy(needed: int, size: int) -> int:
-    """Return a size with a quarter to spare, or the present one if it still fits."""
+    """Return a size with 25% spare space, or the current size if it is still suitable."""
     return needed + needed // 4 if needed * 5 // 4 > size or needed * 2 < size else size
 
 
 def _moved(array: npt.NDArray[Any], start: int, count: int, size: int) -> npt.NDArray[Any]:
-    """Return a new array of ``size``, with ``count`` elements from ``start`` at its front."""
+    """Return a new array of this size that begins with ``count`` elements from ``start``."""
     fresh = np.empty(size, array.dtype)
     fresh[:count] = array[start : start + count]
     return fresh
 
 
 class Demand(Enum):
-    """Which truth values are accepted: (FALSE, TRUE, NULL), indexed by a truth of 0, 1 or -1.
+    """The accepted truth values (FALSE, TRUE, NULL), indexed by a truth value of 0, 1 or -1.
 
-    NOT and IS TRUE turn one demand into another; these four are closed under both. A demand on AND
-    or OR is the same demand on the operands: on all of them, or on any.
+    A demand on NOT or IS TRUE becomes another of these four demands on the operand. A demand on AND
+    or OR becomes the same demand on the operands, which all of them or any of them must meet.
     """
 
     TRUE = (False, True, False)
@@ -324,7 +327,7 @@ class Demand(Enum):
     NOT_FALSE = (False, True, True)
 
     def met(self, truths: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
-        """Return where the demand is met."""
+        """Return a mask of the truth values that meet the demand."""
         met: npt.NDArray[np.bool_] = np.array(self.value, np.bool_)[truths]
         return met
 
@@ -343,7 +346,7 @@ class Demand(Enum):
 
     @property
     def of_all(self) -> bool:
-        """Return whether AND demands it of all operands (and OR of any), not vice versa."""
+        """Whether all operands of AND (and any operand of OR) must meet it, or vice versa."""
         return self in (Demand.TRUE, Demand.NOT_FALSE)
 
 
@@ -351,14 +354,14 @@ Keys = npt.NDArray[np.int64]
 
 
 class _Slicing(Protocol):
-    """A condition on one column, as slices."""
+    """A condition on one column that can be converted to slices."""
 
     def slices(self, source: Any) -> Slices:
-        """Return the keys that meet the demand; ``source`` is that of the postings."""
+        """Return the keys that meet the demand; ``source`` is the postings' source."""
 
 
 def _slicing(condition: Expression, name: str, kind: Kind, demand: Demand) -> _Slicing | None:
-    """Return a condition on this column alone as slices; None if keys do not decide it."""
+    """Convert a condition on only this column to slices; None if keys do not determine it."""
     if kind is Kind.TEXT:
         return _Words(condition, name, demand)
     if kind is Kind.BOOLEAN:
@@ -376,14 +379,14 @@ def _judged(condition: Expression, name: str, values: ColumnData, demand: Demand
 
 
 def _intervals(held: npt.NDArray[np.bool_], begins: Keys, nulls: bool) -> Slices:
-    """Return the runs of intervals that hold; interval k ends where k + 1 begins."""
+    """Merge adjacent intervals that hold; interval k ends where k + 1 begins."""
     edge = np.diff(held.astype(np.int8), prepend=0, append=0)
     ends = np.append(begins[1:] - 1, HIGHEST)
     return Slices(begins[edge[:-1] == 1], ends[edge[1:] == -1], nulls)
 
 
 class _Ranged:
-    """Numbers and timestamps: the intervals between constants (``cuts_of``)."""
+    """A number or timestamp column, sliced at the constants (``cuts_of``)."""
 
     def __init__(self, unit: Expression, kind: Kind, demand: Demand) -> None:
         self._unit, self._kind, self._demand = unit, kind, demand
@@ -402,7 +405,7 @@ class _Ranged:
 
 
 def _keys(cuts: npt.NDArray[Any]) -> Keys:
-    """Return cuts as keys, as the kernel ``key_of`` does."""
+    """Convert cuts to keys in the same way as the kernel ``key_of``."""
     if cuts.dtype != np.float64:
         return cuts
     bits = (cuts + 0.0).view(np.int64)
@@ -410,7 +413,7 @@ def _keys(cuts: npt.NDArray[Any]) -> Keys:
 
 
 class _Flag:
-    """A Boolean column: two keys and NULL."""
+    """A Boolean column, which has two keys and NULL."""
 
     def __init__(self, condition: Expression, name: str, demand: Demand) -> None:
         both = ColumnData(Kind.BOOLEAN, np.array([False, True]))
@@ -423,7 +426,7 @@ class _Flag:
 
 
 class _Words:
-    """A text column: each word is evaluated once, or only the words that the condition names."""
+    """A text column; each distinct text, or only those in the condition, is evaluated once."""
 
     def __init__(self, condition: Expression, name: str, demand: Demand) -> None:
         self._condition, self._name, self._demand = condition, name, demand
@@ -443,7 +446,7 @@ class _Words:
         return self._slices
 
     def _learn(self, codes: dict[str, int]) -> None:
-        """Evaluate the new words. O(new words), or O(words named) if only those can match."""
+        """Evaluate new words. O(new words), or O(words in the condition) if no others match."""
         before = len(self._found)
         if self._named is None:
             fresh = list(islice(reversed(codes), len(codes) - self._judged))[::-1]
@@ -467,7 +470,7 @@ class _Words:
 
 
 def _named(condition: Expression) -> frozenset[str] | None:
-    """Return the only words that can make the condition TRUE, if it names them."""
+    """Return the only words for which the condition can be TRUE, or None if unknown."""
     match condition:
         case Comparison("=", Column(), Literal(str(word))):
             return frozenset([word])
@@ -485,26 +488,26 @@ _DENSE = 16
 
 
 class RowSet(Protocol):
-    """Rows on which a condition meets a demand; valid until the window changes.
+    """The rows on which a condition meets a demand; valid until the window changes.
 
-    candidates  how many rows are read: an upper bound on the size of the set
+    candidates  the number of rows that are read, an upper bound on the size of the set
     """
 
     @property
     def candidates(self) -> int: ...
 
     def places(self) -> Places:
-        """Return their positions, ascending."""
+        """Return the positions of these rows, ascending."""
 
     def mark(self, bits: Bits) -> None:
-        """Set their bits."""
+        """Set the bits of the rows in the set."""
 
     def within(self, places: Places) -> Places:
         """Return those of the positions that are in the set."""
 
 
 class _Union(NamedTuple):
-    """OR: rows of any of the sets."""
+    """The union of several row sets (OR)."""
 
     sets: Sequence[RowSet]
     candidates: int
@@ -529,7 +532,7 @@ class _Union(NamedTuple):
 
 
 class _Rest(NamedTuple):
-    """A condition without an index: evaluated on the rows that the others have found."""
+    """A condition without an index, evaluated on the rows that the other operands found."""
 
     retained: Retained
     condition: Expression
@@ -543,9 +546,9 @@ class _Rest(NamedTuple):
 
 
 class _Meet(NamedTuple):
-    """AND: starts from the most selective set and filters its rows by the others.
+    """The intersection of several row sets (AND), computed from the most selective set.
 
-    sets  by ascending candidates
+    sets  sorted by their number of candidates, ascending
     """
 
     sets: Sequence[RowSet]
@@ -597,9 +600,9 @@ def _places_of(bits: Bits) -> Places:
 
 
 class Access(NamedTuple):
-    """What an index has found for a condition; valid until the window changes.
+    """The result of an index look-up for a condition; valid until the window changes.
 
-    candidates  how many rows will be read: those of the most selective slices, and those that are
+    candidates  the number of rows that will be read: those in the most selective slices, and those
                 not indexed yet
     """
 
@@ -607,21 +610,21 @@ class Access(NamedTuple):
     found: RowSet | None = None
 
     def places(self, retained: Retained) -> Places:
-        """Return where the condition is TRUE: ascending positions, 0 for the oldest row."""
+        """Return the positions where the condition is TRUE, ascending; the oldest row is 0."""
         if self.found is None or not len(retained):
             return np.zeros(0, np.int64)
         return self.found.places()
 
 
 class _Prepared(Protocol):
-    """A condition that was prepared once, and can be found after every slide."""
+    """A prepared condition, whose rows can be looked up again after every slide."""
 
     def find(self, retained: Retained) -> RowSet:
-        """Update the postings to the retained rows and find the condition; reads no row."""
+        """Bring the postings up to date and look up the condition, without reading rows."""
 
 
 class _Leaf(NamedTuple):
-    """A condition on one indexed column; finding it is O(blocks · slices · log rows)."""
+    """A condition on one indexed column; a look-up is O(blocks · slices · log rows)."""
 
     column: Postings
     slicing: _Slicing
@@ -654,20 +657,20 @@ class _All(NamedTuple):
         return _Meet(sorted(sets, key=lambda each: each.candidates), rest, len(retained))
 
 
-# Prepared conditions in the cache, which is cleared when it is full.
+# The largest number of prepared conditions in the cache, which is cleared when full.
 _MOST = 1024
 
 
 class Index:
     """Finds the rows of a condition on the indexed columns, in time proportional to their number.
 
-    ``access(condition, retained).places(retained)`` are the rows on which the condition is TRUE, as
-    a scan would find them. Cost per row and column: about 10 to 60 ns and two to three bytes. A
-    question reads a few entries of each of some 30 blocks, then its matches.
+    ``access(condition, retained).places(retained)`` returns the rows on which the condition is
+    TRUE, exactly as a scan would. The cost per row and column is about 10 to 60 ns and two to three
+    bytes. A look-up reads a few entries of each of some 30 blocks, then the matching rows.
 
-    A question updates the index; calling ``follow`` after every slide spreads that work.
+    Every look-up first updates the index. Call ``follow`` after every slide to spread this work.
 
-    sizes  the block sizes in rows, each a multiple of the one before, at most 65,536
+    sizes  the block sizes in rows, each a multiple of the previous one, at most 65,536
     """
 
     def __init__(
@@ -696,15 +699,15 @@ class Index:
                 postings.follow(retained)
 
     def forget_from(self, place: int) -> None:
-        """Forget the rows from this position on, because they have moved.
+        """Remove the rows from this position on from the index, because they have moved.
 
-        Positions count from the oldest row at the last ``follow`` or later.
+        Positions are counted from the oldest row, as of the last ``follow`` or later.
         """
         for postings in self._postings.values():
             postings.truncate(self._first + place)
 
     def access(self, condition: Expression, retained: Retained) -> Access | None:
-        """Find a bound condition in the retained rows; None if the index cannot help."""
+        """Look up a bound condition in the retained rows; None if no index can be used."""
         prepared = self.prepare(condition)
         if prepared is None:
             return None
@@ -714,7 +717,7 @@ class Index:
         return Access(found.candidates, found)
 
     def prepare(self, condition: Expression) -> _Prepared | None:
-        """Prepare a bound condition, from the cache if possible; None if the index cannot help."""
+        """Prepare a bound condition, or take it from the cache; None if no index can be used."""
         if not self._postings:
             return None
         try:
@@ -724,7 +727,7 @@ class Index:
             return found
 
     def _prepare(self, condition: Expression, demand: Demand) -> _Prepared | None:
-        """Prepare a condition under a demand; None if the index cannot find it. O(nodes²)."""
+        """Prepare a condition under a demand; None if no index can be used. O(nodes²)."""
         leaf = self._leaf(condition, demand)
         if leaf is not None:
             return leaf
@@ -757,7 +760,7 @@ class Index:
     def _grouped(
         self, join: type[And] | type[Or], operands: Sequence[Expression]
     ) -> list[Expression]:
-        """Join the operands on the same column: together they are one set of slices."""
+        """Combine the operands on the same column, so that they become one set of slices."""
         by_column: dict[str, list[Expression]] = {}
         others: list[Expression] = []
         for operand in operands:

@@ -1,9 +1,16 @@
-"""The retained rows: every row in the window, as columns, in window order.
+"""The retained rows: all rows in the window, stored as columns in window order.
 
-Each row has what its expiry needs (tag, digits, players, time). Beside that are the raw columns, so
-that any condition can be evaluated on the rows, and the refinement can be rebuilt exactly.
+Each row is stored with what is needed to subtract it from the sums when it expires:
 
-The columns slide: rows are appended at the tail and dropped at the head, O(1) amortised.
+tag      the row's atom, or the targets that hold on it (``ids.state.summaries``)
+digits   for each measure, the value as integer digits
+players  for each measure, whether the value is not NULL
+time     the event time
+
+The raw columns are stored too, so that any condition can be evaluated on the rows, and the atoms
+can be rebuilt exactly.
+
+Rows are appended at the tail and dropped at the head, in O(1) amortised time.
 
     head            tail
 ░░░░░│██ live rows ██│······ free space
@@ -26,15 +33,15 @@ Array = npt.NDArray[np.generic]
 
 
 class Sliding:
-    """Columns of equal length over the live rows; each is an array whose first axis is the row.
+    """Columns of equal length over the live rows; the first axis of each array is the row.
 
-    The live rows move to the front when the tail reaches the end. A quarter of the space is spare,
-    so a row moves at most four times.
+    When the tail reaches the end of the allocated space, the live rows are moved to the front. A
+    quarter of the space is spare, so a row is moved at most four times.
 
     first     the number of the oldest live row, counted from the first row ever; only
               ``drop_front`` changes it
-    expected  how many rows will be live, if known: once half of them have arrived, space for all is
-              allocated, only once
+    expected  the expected number of live rows, if known; once half of them have arrived, space for
+              all is allocated in one step
 
     A view is valid until rows are appended, which may move the rows within the same memory.
     """
@@ -67,7 +74,7 @@ class Sliding:
         return sum(array.nbytes for array in self._arrays.values())
 
     def append(self, block: Mapping[str, Array]) -> None:
-        """Append rows; the first rows of an empty window set the types of the columns."""
+        """Append rows; rows appended to an empty window determine the column types."""
         count = len(next(iter(block.values())))
         if not len(self):
             # types and widths may have changed while the window was empty
@@ -78,7 +85,7 @@ class Sliding:
         self._tail += count
 
     def merge(self, block: Mapping[str, Array], order: str) -> None:
-        """Insert rows in the order of column ``order``, after equal ones."""
+        """Insert rows sorted by column ``order``, after existing rows with equal values."""
         if len(self) and len(block[order]):
             first = np.searchsorted(self[order], block[order].min(), side="right")
             tail = {name: self[name][first:].copy() for name in self._arrays}
@@ -97,7 +104,7 @@ class Sliding:
         self.replace({name: self[name][mask] for name in self._arrays})
 
     def remove(self, places: npt.NDArray[np.int64]) -> None:
-        """Drop the rows at these positions, and move rows from the tail there. O(places).
+        """Drop the rows at these positions and fill the gaps with rows from the tail. O(places).
 
         The order of the rows is lost.
         """
@@ -118,7 +125,7 @@ class Sliding:
         self.replace({**self.columns(), name: values})
 
     def replace(self, block: Mapping[str, Array]) -> None:
-        """Replace the live rows; columns may be added, removed or change type."""
+        """Replace the live rows; columns may be added or removed, and their types may change."""
         self._arrays = {name: np.array(values) for name, values in block.items()}
         self._head = 0
         self._tail = len(next(iter(block.values()))) if block else 0
@@ -139,7 +146,7 @@ class Sliding:
         self._head, self._tail = 0, live
 
     def _reallocate(self, rows: int) -> None:
-        """Allocate space for this many rows and a quarter more."""
+        """Allocate space for this many rows plus 25%."""
         live = len(self)
         for name, array in self._arrays.items():
             fresh = np.empty((rows + rows // 4, *array.shape[1:]), array.dtype)
@@ -148,13 +155,13 @@ class Sliding:
 
 
 def _move_to_front(array: Array, head: int, live: int) -> None:
-    """Move the rows from ``head`` on in pieces that do not overlap, so that no copy is made."""
+    """Move the rows in chunks that do not overlap, so that no temporary copy is made."""
     for start in range(0, live, head):
         stop = min(start + head, live)
         array[start:stop] = array[head + start : head + stop]
 
 
-# Names of columns, here and in checkpoints.
+# Column names, used here and in checkpoints.
 _TAG, _TIME, _CONTENT, _SEQUENCE, _STRATUM = "tag", "time", "content", "sequence", "stratum"
 
 _FEW_WORDS = 1024
@@ -166,14 +173,16 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """Rows in the form in which they are retained, made by ``Retained.block``.
+    """Rows in the form in which they are stored, created by ``Retained.block``.
 
-    raw       the raw columns by their internal names, text as codes
+    raw       the raw columns, keyed by their internal names; text is stored as codes
     tags      uint32[n] atoms, or uint8[n, t] packed targets
-    digits    int64[n, d] and ``players`` bool[n] of each measure except measure 0
+    digits    int64[n, d] for each measure except measure 0
+    players   bool[n]     for each measure except measure 0
     times     int64[n]  event times, if any
-    content   int64[n]  a hash of each row, for the deletes of a changelog
-    sequence  int64[n]  arrival numbers and ``stratum`` int32[n], if there is a sample
+    content   int64[n]  a hash of each row, used to find the rows that a changelog deletes
+    sequence  int64[n]  arrival numbers, if there is a sample
+    stratum   int32[n]  strata, if there is a sample
     """
 
     raw: Mapping[str, Array]
@@ -186,7 +195,7 @@ class RowBlock:
     stratum: npt.NDArray[np.int32] | None = None
 
     def columns(self) -> dict[str, Array]:
-        """Return all columns by name."""
+        """Return all columns, keyed by name."""
         alone: dict[str, Array | None] = {
             _TAG: self.tags,
             _TIME: self.times,
@@ -220,35 +229,35 @@ class Retained:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the arrays and of the text in the dictionaries."""
+        """The size of the arrays and of the text in the dictionaries, in bytes."""
         words = sum(len(word.encode()) for words in self._codes.values() for word in words)
         return self._rows.nbytes + words
 
     @property
     def first(self) -> int:
-        """Return the number of the oldest row, counted from the first row ever."""
+        """The number of the oldest row, counted from the first row ever."""
         return self._rows.first
 
     @property
     def tags(self) -> Array:
-        """Return the tag of each row: uint32[n] atoms, or uint8[n, t] packed targets."""
+        """The tag of each row: uint32[n] atoms, or uint8[n, t] packed targets."""
         return self._rows[_TAG]
 
     @property
     def times(self) -> Words | None:
-        """Return the event times, ascending; None without any."""
+        """The event times, ascending, or None if rows have none."""
         times = self._rows.get(_TIME)
         return None if times is None else times.view(np.int64)
 
     @property
     def sequence(self) -> Words | None:
-        """Return the arrival numbers; None without a sample."""
+        """The arrival numbers, or None if there is no sample."""
         numbers = self._rows.get(_SEQUENCE)
         return None if numbers is None else numbers.view(np.int64)
 
     @property
     def stratum(self) -> npt.NDArray[np.int32]:
-        """Return the stratum of each row; there must be a sample."""
+        """The stratum of each row; there must be a sample."""
         return self._rows[_STRATUM].view(np.int32)
 
     def digits(self, measure: int) -> Words:
@@ -273,12 +282,12 @@ class Retained:
         *,
         hashed: bool = False,
     ) -> RowBlock:
-        """Return rows in the form that ``insert`` takes; raise if they cannot be stored."""
+        """Convert rows to the form that ``insert`` expects; raise if they cannot be stored."""
         content = contents(table, list(self.kinds), 0) if hashed else None
         return RowBlock(self._encode(table), tags, digits, players, times, content)
 
     def _encode(self, table: Table) -> dict[str, Array]:
-        """Return the raw columns by their internal names; new words get codes."""
+        """Return the raw columns, keyed by internal name, assigning codes to new words."""
         raw: dict[str, Array] = {}
         for name, kind in self.kinds.items():
             column = table.columns[name]
@@ -293,7 +302,7 @@ class Retained:
         return raw
 
     def insert(self, block: RowBlock) -> int:
-        """Insert rows, by time if they have one; return the first position that has changed."""
+        """Insert rows, sorted by time if they have times; return the first changed position."""
         columns, times, inside = block.columns(), block.times, self.times
         if times is None or inside is None or not len(inside) or not len(times):
             self._rows.append(columns)
@@ -307,7 +316,7 @@ class Retained:
         self._rows.drop_front(count)
 
     def delete(self, places: Places, *, ordered: bool) -> None:
-        """Drop the rows at these positions; O(places) unless the order must be kept."""
+        """Drop the rows at these positions, in O(places) unless the order must be kept."""
         if ordered:
             keep = np.ones(len(self), np.bool_)
             keep[places] = False
@@ -324,7 +333,7 @@ class Retained:
         self._rows.put(f"digits {measure}", digits)
 
     def _coded(self, name: str, column: ColumnData, *, learn: bool) -> Array:
-        """Return text as codes of this dictionary; a new word is added, or becomes -1."""
+        """Convert text to this dictionary's codes; a new word is added to it, or becomes -1."""
         codes = self._codes[name]
         words = column.dictionary if column.dictionary is not None else np.zeros(0, object)
         here = column.values if column.valid is None else column.values[column.valid]
@@ -337,7 +346,7 @@ class Retained:
         return found if column.valid is None else np.where(column.valid, found, np.int32(0))
 
     def _alike(self, name: str, column: ColumnData) -> Array:
-        """Return numbers in the type of the column; raise if integers and doubles cannot mix."""
+        """Convert numbers to the column's type; raise if integers and doubles cannot be mixed."""
         values, valid = column.values, column.valid
         if not len(self):
             return values
@@ -356,13 +365,13 @@ class Retained:
         return values.astype(np.float64)
 
     def agree(self, table: Table) -> None:
-        """Convert number columns to a type that also fits these rows; raise if there is none."""
+        """Convert number columns to a type that also fits these rows; raise if none exists."""
         for name, kind in self.kinds.items():
             if kind is Kind.NUMBER:
                 self._alike(name, table.columns[name])
 
     def forget(self) -> None:
-        """Drop words that no row has, once they are most of a dictionary."""
+        """Drop unused words once they make up most of a dictionary."""
         for name, codes in self._codes.items():
             if len(codes) <= _FEW_WORDS + 2 * len(self):
                 continue
@@ -373,7 +382,7 @@ class Retained:
             self._rows.put(f"value {name}", place.ravel().astype(np.int32))
 
     def table(self, names: Collection[str] | None = None) -> Table:
-        """Return the raw columns, or those named, as views."""
+        """Return views of the raw columns, or of those in ``names``."""
         known = self._rows.columns()
         chosen = [n for n in self.kinds if f"value {n}" in known and (names is None or n in names)]
         return Table({name: self._column(name) for name in chosen}, len(self))
@@ -391,16 +400,16 @@ class Retained:
         )  # fmt: skip
 
     def codes(self, name: str) -> dict[str, int]:
-        """Return the codes of a text column's words; read-only.
+        """Return the codes of a text column's words as a dict, which callers must not change.
 
-        It grows as words arrive. When codes change, a new dict replaces it.
+        The dict grows as new words arrive. When codes change, it is replaced by a new one.
         """
         return self._codes[name]
 
     def _words(self, name: str) -> npt.NDArray[np.object_]:
-        """Return the words by code, from a cache while no word is added.
+        """Return the words in code order, cached until a word is added.
 
-        Never empty, so that the code of a NULL is in range.
+        The array is never empty, so that the code of a NULL is a valid index.
         """
         codes = self._codes[name]
         if not codes:
@@ -411,9 +420,10 @@ class Retained:
         return words
 
     def locate(self, table: Table) -> Places:
-        """Return the positions of rows equal to these, each used once, oldest first; -1 if none.
+        """Find an equal row for each of these rows; return its position, or -1 if there is none.
 
-        NULL equals NULL, NaN equals NaN, -0.0 equals 0.0.
+        Each position is used at most once, the oldest first. NULL equals NULL, NaN equals NaN, and
+        -0.0 equals 0.0.
         """
         found = np.full(table.rows, -1, np.int64)
         if len(self):
@@ -426,7 +436,7 @@ class Retained:
         return found
 
     def _typed(self, table: Table) -> tuple[Table, Places]:
-        """Return rows in the number types of the columns, and which rows these can represent."""
+        """Convert rows to the columns' number types; return them and which are representable."""
         columns, held = dict(table.columns), np.ones(table.rows, np.bool_)
         for name, kind in self.kinds.items():
             column = table.columns[name]
@@ -437,7 +447,7 @@ class Retained:
         return Table(columns, table.rows), np.flatnonzero(held)
 
     def _find(self, table: Table, among: Places) -> Places:
-        """Do ``locate`` among some positions only, for rows in the types of the columns."""
+        """Like ``locate``, but search only some positions, for rows in the columns' types."""
         if not len(among) or not table.rows:
             return np.full(table.rows, -1, np.int64)
         wanted, inside = [], []
@@ -458,7 +468,7 @@ class Retained:
         return {name: [*codes] for name, codes in self._codes.items()}
 
     def arrays(self) -> dict[str, Array]:
-        """Return the columns for a checkpoint: all but the hashes, which can be recomputed."""
+        """Return the columns for a checkpoint, without the hashes, which can be recomputed."""
         return {n: array for n, array in self._rows.columns().items() if n != _CONTENT}
 
     def restore(
@@ -477,7 +487,7 @@ class Retained:
 
 
 def _doubles(values: Array, valid: Array | None) -> bool:
-    """Return whether every value is a double, or an integer that a double represents."""
+    """Return whether every value is a double, or an integer that a double can represent."""
     if values.dtype.kind == "f":
         return True
     here = values if valid is None else values[valid.astype(np.bool_)]
@@ -485,7 +495,7 @@ def _doubles(values: Array, valid: Array | None) -> bool:
 
 
 def _as_type(values: Array, dtype: np.dtype[np.generic]) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Return the values in another type, and which of them it represents exactly."""
+    """Convert the values to another type; return them and which were converted exactly."""
     if values.dtype == dtype:
         return values, np.ones(len(values), np.bool_)
     with np.errstate(invalid="ignore"):
@@ -494,13 +504,13 @@ def _as_type(values: Array, dtype: np.dtype[np.generic]) -> tuple[Array, npt.NDA
 
 
 def _keys(columns: Sequence[tuple[Array, npt.NDArray[np.bool_]]]) -> npt.NDArray[np.void]:
-    """Return each row as one opaque key: equal rows are equal bytes (a NULL becomes 0)."""
+    """Return an opaque key for each row; equal rows have equal bytes (a NULL becomes 0)."""
     parts = []
     for values, valid in columns:
         # adding 0 turns -0.0 into 0.0
         clean = np.where(valid, values, values.dtype.type(0)) + values.dtype.type(0)
         if clean.dtype.kind == "f":
-            clean[np.isnan(clean)] = np.nan  # one bit pattern
+            clean[np.isnan(clean)] = np.nan  # every NaN gets the same bit pattern
         parts.append(np.ascontiguousarray(clean).view(np.uint8).reshape(len(values), -1))
         parts.append(valid.view(np.uint8).reshape(len(values), 1))
     rows = np.ascontiguousarray(np.concatenate(parts, axis=1))
@@ -508,7 +518,7 @@ def _keys(columns: Sequence[tuple[Array, npt.NDArray[np.bool_]]]) -> npt.NDArray
 
 
 def _match(inside: npt.NDArray[np.void], wanted: npt.NDArray[np.void]) -> Places:
-    """Return for the k-th copy of a wanted key the k-th position that has it, or -1."""
+    """For the k-th occurrence of a wanted key, return the k-th position that has it, or -1."""
     order = np.argsort(inside, kind="stable")
     ordered = inside[order]
     rank = np.argsort(wanted, kind="stable")

@@ -1,7 +1,7 @@
-"""The priority of a row in a sample, from its contents: independent of partitions and batches.
+"""Row priorities for sampling, which depend on a row's contents but not on partitions or batches.
 
-    content   hash of the seed and of each column in turn
-    ordinal   number of the row among rows with equal contents, 0, 1, 2 …
+    content   hash of the seed and then of each column in turn
+    ordinal   0, 1, 2 … for rows with equal contents, in their order
     priority  hash of content and ordinal
 
 Spark computes the same numbers with its ``xxhash64`` (``ids.spark.spark_prepare``).
@@ -21,7 +21,7 @@ Hashes = npt.NDArray[np.int64]
 
 
 def contents(table: Table, columns: Sequence[str], seed: int) -> Hashes:
-    """Return a hash of each row over these columns, in this order."""
+    """Return a hash of each row, computed from these columns in this order."""
     found = _hashed(np.full(table.rows, seed, np.int64))
     for name in columns:
         hash_words(_column(table.columns[name]), found)
@@ -29,7 +29,7 @@ def contents(table: Table, columns: Sequence[str], seed: int) -> Hashes:
 
 
 def priorities(content: Hashes) -> Hashes:
-    """Return the priority of each row; equal rows differ by their order."""
+    """Return the priority of each row; identical rows get different priorities by position."""
     numbers = np.empty_like(content)
     ordinals(content, numbers)
     found = _hashed(content)
@@ -38,7 +38,7 @@ def priorities(content: Hashes) -> Hashes:
 
 
 def tie_breaks(priority: Hashes) -> Hashes:
-    """Return tie breaks between equal values: independent of the priority, to avoid bias."""
+    """Return numbers that break ties between equal values, independently of the priority."""
     return _hashed(priority)
 
 
@@ -49,13 +49,13 @@ def _hashed(words: Hashes) -> Hashes:
 
 
 def _column(column: ColumnData) -> Hashes:
-    """Return the hash of each value of a column; numbers of any type count as doubles."""
+    """Return the hash of each value of a column; numbers of any type are hashed as doubles."""
     if column.kind is Kind.TEXT:
         words = _texts(column.dictionary)
         found = words[column.values] if len(words) else np.full(len(column), START, np.int64)
     elif column.kind is Kind.NUMBER:
         values = column.values.astype(np.float64) + 0.0  # -0.0 is 0.0
-        values[np.isnan(values)] = np.nan  # one bit pattern
+        values[np.isnan(values)] = np.nan  # every NaN gets the same bit pattern
         found = _hashed(values.view(np.int64))
         if column.values.dtype.kind == "i":
             _distinguish(column.values.astype(np.int64, copy=False), found)
@@ -67,7 +67,7 @@ def _column(column: ColumnData) -> Hashes:
 
 
 def _distinguish(values: Hashes, found: Hashes) -> None:
-    """Hash integers beyond 2**53 once more: several of them become the same double."""
+    """Hash integers beyond 2**53 again, because several of them convert to the same double."""
     far = np.flatnonzero((values > DOUBLE_INTEGERS) | (values < -DOUBLE_INTEGERS))
     if len(far):
         own = found[far]

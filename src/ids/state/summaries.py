@@ -1,14 +1,19 @@
-"""The exact sums of a window: per measure, for the window, each predicate and each atom.
+"""The exact sums of a window, kept per measure for the window, each predicate and each atom.
 
-``Summaries`` holds the sums of one measure and answers questions from them. A membership decides
-which sums a row changes:
+``Summaries`` contains the sums of one measure and computes attributions from them. A summary is the
+row count and the power sums of a set of rows; the summary of a predicate is called its *marginal*.
+Rows whose value is not NULL are the *players* of a measure.
+A *delta* is the change of the summaries caused by adding or removing rows. The *membership*
+determines which summaries a row changes:
 
-Refined     each row changes one atom; the window and the predicates follow from the atoms
-Enumerated  each row changes every target that holds on it; a target is a registered predicate or a
-            named combination of them
+Refined     each row changes the summary of its atom; the summaries of the window and of the
+            predicates are computed from the atoms
+Enumerated  each row changes the summaries of all targets that hold on it; a target is a registered
+            predicate or a named combination of predicates
 
-An engine starts refined. When there are more atoms than the limit, it becomes enumerated: sums of
-other combinations are given up and cannot be recovered, so these need the retained rows.
+An engine starts with ``Refined``. If the number of atoms exceeds the limit, it switches to
+``Enumerated`` and abandons the sums of all other combinations. These can then be computed only from
+the retained rows.
 """
 
 from __future__ import annotations
@@ -41,11 +46,11 @@ Tags = npt.NDArray[np.generic]
 Triple = tuple[float, float, float]
 
 _LARGEST_UNIT = 960  # a larger power of two could overflow the sums of 2**26 rows as doubles
-_MOST_CONDITIONS = 4096  # whose atoms are cached
+_MOST_CONDITIONS = 4096  # the number of conditions whose atoms are cached
 
 
 def cut_column(values: npt.NDArray[np.float64], scale: Scale) -> Words:
-    """Return the digits of a column under a scale, int64[n, max(1, D)]."""
+    """Split the values of a column into digits of a scale, int64[n, max(1, D)]."""
     digits = np.zeros((len(values), max(1, scale.digits)), np.int64)
     if scale.digits:
         cut(values, 2.0**-scale.exponent, scale.layout, digits)
@@ -55,8 +60,9 @@ def cut_column(values: npt.NDArray[np.float64], scale: Scale) -> Words:
 class Summaries:
     """The sums of one measure: ``window`` = Σ ``atoms``, ``marginals[k]`` = Σ atoms where k holds.
 
-    Algebra: adding a delta and adding its negative is the identity, in any order and any split.
-    Cost: a delta of n rows is O(n), plus O(touched atoms · K) to update the marginals.
+    Adding a delta and later its negative restores the sums exactly, in any order and with any
+    division into smaller deltas. A delta of n rows costs O(n), plus O(touched atoms · K) to update
+    the marginals.
     """
 
     def __init__(self, scale: Scale, predicates: int, atoms: int = 0) -> None:
@@ -68,7 +74,7 @@ class Summaries:
 
     @classmethod
     def restored(cls, scale: Scale, window: Words, marginals: Words, atoms: Words) -> Summaries:
-        """Return the summaries of a checkpoint."""
+        """Create summaries from the sums in a checkpoint."""
         made = cls(scale, 0)
         made.window, made.marginals, made.atoms = window, marginals, atoms
         return made
@@ -76,7 +82,7 @@ class Summaries:
     # --- rows are added and removed -----------------------------------------------------------
 
     def cut(self, values: npt.NDArray[np.float64]) -> Words:
-        """Return the digits of a column under this measure's scale."""
+        """Split the values of a column into digits of this measure's scale."""
         return cut_column(values, self.scale)
 
     def reserve(self, atoms: int) -> None:
@@ -90,7 +96,7 @@ class Summaries:
         self, atoms: int, tag: npt.NDArray[np.uint32], digits: Words, players: Bools, sign: int,
         into: Words | None = None,
     ) -> Words:  # fmt: skip
-        """Return signed rows as a delta: one summary per atom number below ``atoms``."""
+        """Sum signed rows into a delta with one summary per atom number below ``atoms``."""
         delta = np.zeros((atoms, self.scale.words), np.int64) if into is None else into
         apply_signed(delta, tag, digits, players, self.centre, self.scale.layout, sign)
         return delta
@@ -104,7 +110,7 @@ class Summaries:
         )  # fmt: skip
 
     def added(self, delta: Words, *, atoms: bool) -> Words:
-        """Return the sums after a delta: of each atom, or of the window and the predicates."""
+        """Return the sums of the atoms, or of window and predicates, after adding a delta."""
         if atoms:
             self.reserve(len(delta))
             after = self.atoms[: len(delta)].copy()
@@ -116,7 +122,7 @@ class Summaries:
     def possible(self, sums: Words, rows: Words) -> bool:
         """Return whether each summary could be the sums of at most ``rows`` rows.
 
-        Without players the sums are 0, and (Σ q)² is at most m · Σ q² (Cauchy and Schwarz).
+        Without players all sums must be 0, and (Σ q)² must not exceed m · Σ q² (Cauchy-Schwarz).
         """
         players = sums[:, 0]
         if (players < 0).any() or (players > rows).any():
@@ -131,7 +137,7 @@ class Summaries:
         return True
 
     def change_scale(self, scale: Scale) -> None:
-        """Convert every sum to a wider scale: exact."""
+        """Convert every sum exactly to a wider scale."""
         old = self.scale
         self.window = old.convert(self.window.reshape(1, -1), scale)[0]
         self.marginals = old.convert(self.marginals, scale)
@@ -156,7 +162,7 @@ class Summaries:
         self.marginals = self.marginals[kept]
 
     def give_up_atoms(self, targets: Sequence[Words]) -> None:
-        """Replace the atoms and marginals by one marginal per target, a set of atoms."""
+        """Replace the atoms and marginals by one marginal per target (a set of atoms)."""
         kept = [self.merged(atoms) for atoms in targets]
         self.marginals = np.array(kept, np.int64).reshape(len(targets), -1)
         self.atoms = np.zeros((0, self.scale.words), np.int64)
@@ -164,17 +170,17 @@ class Summaries:
     # --- answers ----------------------------------------------------------------------------------
 
     def merged(self, chosen: Words) -> Words:
-        """Return one summary of several atoms together."""
+        """Return the combined summary of several atoms."""
         total = np.zeros(self.scale.words, np.int64)
         merge_summaries(self.atoms, chosen, self.scale.layout, total)
         return total
 
     def exact(self, summary: Words) -> tuple[int, list[int]]:
-        """Return a summary as integers; see ``Scale.decode``."""
+        """Convert a summary to integers; see ``Scale.decode``."""
         return self.scale.decode(summary)
 
     def answer(self, items: Words, row: int, game: Game) -> Triple:
-        """Return (value, share, lift) of summary ``items[row]``; infinite if a double overflows."""
+        """Return (value, share, lift) for summary ``items[row]``; overflow yields infinity."""
         if not game.affine or abs(self.scale.exponent * game.power) > _LARGEST_UNIT:
             return self._total(self._attributed(items[row : row + 1], game), game)
         weights = _weights(game.name, int(self.window[0]), self.scale.exponent)
@@ -182,25 +188,25 @@ class Summaries:
         return found
 
     def answer_by_atoms(self, chosen: Words, game: Game) -> Triple:
-        """Return the sum of the atoms' own attributions: a cross-check of ``answer``."""
+        """Return the sum of the atoms' attributions, to cross-check ``answer``."""
         return self._total(self._attributed(self.atoms[chosen], game), game)
 
     def worth(self, game: Game) -> float | None:
-        """Return the aggregate itself; None if SQL returns NULL."""
+        """Return the aggregate of the window, or None if it is NULL in SQL."""
         if int(self.window[0]) < game.nulls:
             return None
         value = game.worth(moments_of(self.window_alone()))
         return self.in_units(float(value[0]), game)
 
     def residual(self, live: Words, game: Game) -> float:
-        """Return Σ attribution of the live atoms - v(W): by Efficiency 0, up to rounding."""
+        """Return Σ attribution of the live atoms - v(W), which is 0 up to rounding (Efficiency)."""
         each = self._attributed(self.atoms[live], game)
         whole = game.worth(moments_of(self.window_alone()))
         missed = fsum(each.value[:, 0]) - (float(whole[0]) if self.window[0] else 0.0)
         return self.in_units(missed, game)
 
     def in_units(self, value: float, game: Game) -> float:
-        """Return a value in the measure's units; infinite if a double overflows."""
+        """Convert a value to the measure's units; overflow yields infinity."""
         with np.errstate(over="ignore", under="ignore"):
             return float(np.ldexp(value, self.scale.exponent * game.power))
 
@@ -216,7 +222,7 @@ class Summaries:
         return emits
 
     def _attributed(self, rows: Words, game: Game) -> Attributed:
-        """Return the attributions of some summaries, in units of 2**(exponent · power)."""
+        """Compute the attributions of some summaries, in units of 2**(exponent · power)."""
         emits = self._emit(rows)
         members = emits.members.astype(np.float64)
         return attribute(game, moments_of(emits), members, emits.item_total, emits.deviation)
@@ -235,9 +241,9 @@ def _centre(scale: Scale) -> Words:
 def _weights(name: str, players: int, exponent: int) -> npt.NDArray[np.float64]:
     """Return the weight of each moment in the worth of N = ``players`` players, then the slopes.
 
-    An affine game is linear in (N, Σ y, mean, Σ (y - mean)²), so a weight is the worth of a window
-    with that moment alone. The last one is a divisor, as in the definition of a variance, so that
-    an engine rounds as a query does.
+    An affine game is linear in (N, Σ y, mean, Σ (y - mean)²), so each weight is the worth of a
+    window in which only that moment is non-zero. The last weight is a divisor, as in the definition
+    of a variance, so that engines and queries round in the same way.
     """
     game = find(name)
     unit = 2.0 ** (exponent * game.power)
@@ -256,7 +262,7 @@ def _weights(name: str, players: int, exponent: int) -> npt.NDArray[np.float64]:
 
 
 def moments_of(emits: Centred) -> Moments:
-    """Return the moments of a block of emits, as the games take them."""
+    """Convert a block of emits to the moments that games expect."""
     players = emits.players.astype(np.float64)
     return Moments(players, emits.total, emits.mean, emits.central, emits.rest)
 
@@ -276,12 +282,12 @@ def empty_emits(scale: Scale, items: int, size: int) -> Centred:
 
 
 class Refined:
-    """Membership by atom: a row's tag is the number of its atom, uint32.
+    """Membership by atom; a row's tag is the number of its atom, uint32.
 
-    predicates  the registered conditions, bound, by name; their order is the signature's
+    predicates  the registered conditions, bound, keyed by name; signatures have the same order
 
-    ``live`` lists the atoms that contain a row, as of the last slide. A new atom is added to it
-    only when its delta is committed, so a reader never sees half a slide.
+    ``live`` contains the atoms that had rows after the last slide. A new atom is added to it only
+    when its delta is committed, so a reader never sees a slide that is only partly applied.
     """
 
     def __init__(self, predicates: Mapping[str, Expression]) -> None:
@@ -292,17 +298,17 @@ class Refined:
 
     @property
     def width(self) -> int:
-        """Return a bound: the atom numbers in use are below it."""
+        """An upper bound; all atom numbers in use are below it."""
         return self.refinement.atoms
 
     @property
     def met(self) -> int:
-        """Return how many atoms are in use, committed or not."""
+        """The number of atoms in use, including those not committed yet."""
         return self.refinement.met
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the signatures and of the look-up tables."""
+        """The size of the signatures and look-up tables in bytes."""
         return self.refinement.nbytes
 
     def assign(self, table: Table) -> Tags:
@@ -313,11 +319,11 @@ class Refined:
         self, summaries: Summaries, tags: Tags, digits: Words, players: Bools, sign: int,
         into: Words | None,
     ) -> Words:  # fmt: skip
-        """Return signed rows of one measure as a delta over the atoms."""
+        """Sum signed rows of one measure into a delta over the atoms."""
         return summaries.tally(self.width, tags.view(np.uint32), digits, players, sign, into)
 
     def holds(self) -> Bools:
-        """Return bool[width, K]: which predicates hold on each atom."""
+        """Return which predicates hold on each atom, as bool[width, K]."""
         return self.refinement.holds(np.arange(self.width))
 
     def commit(self, measures: Sequence[Summaries], deltas: Sequence[Words]) -> None:
@@ -331,9 +337,9 @@ class Refined:
         self._update_live(measures[0], touched)
 
     def _update_live(self, rows: Summaries, touched: Words) -> None:
-        """Update ``live``; only touched atoms can have gained their first or lost their last row.
+        """Update ``live``, checking only touched atoms, as only these gained or lost rows.
 
-        Atoms that were assigned but never committed are found by checking all atoms.
+        All atoms are checked only if some were assigned but never committed.
         """
         lives = np.zeros(self.width, np.bool_)
         lives[self.live] = True
@@ -347,7 +353,7 @@ class Refined:
             self._members.clear()
 
     def reclaim(self, rows: Summaries) -> None:
-        """Release the atoms without a row; ``rows`` is the measure that counts rows."""
+        """Release the atoms that have no rows; ``rows`` is the measure that counts rows."""
         met = self.refinement.live()
         rows.reserve(self.width)
         full = rows.atoms[met, 0] != 0
@@ -358,7 +364,7 @@ class Refined:
             self._members.clear()
 
     def preload(self, truths: npt.NDArray[np.int8], atoms: Words) -> None:
-        """Assign signatures to the given atom numbers, each of which contains a row."""
+        """Assign signatures to the given atom numbers; each of these atoms has rows."""
         self.refinement.preload(truths, atoms)
         self.live = np.sort(atoms)
 
@@ -376,7 +382,7 @@ class Refined:
         return fresh, mapping
 
     def judge(self, conditions: Sequence[Expression]) -> Bools:
-        """Return bool[width, conditions]: which conditions over the names hold on each atom."""
+        """Return which conditions over the names hold on each atom, bool[width, conditions]."""
         table = self._atoms_as_rows(np.arange(self.width))
         return np.stack([holds(c, table) for c in conditions], axis=1)
 
@@ -389,9 +395,9 @@ class Refined:
         return Table(columns, len(atoms))
 
     def holding(self, condition: Expression) -> Words:
-        """Return the live atoms on which a condition holds (three-valued).
+        """Return the live atoms on which a condition is TRUE.
 
-        ``condition`` reads the registered names as columns. The result is cached until ``live``
+        The columns in ``condition`` are registered names. The result is cached until ``live``
         changes.
         """
         known = self._members.get(condition)
@@ -402,9 +408,9 @@ class Refined:
 
 
 class Enumerated:
-    """Membership by target: a row's tag is one bit per target, packed as uint8[ceil(t / 8)].
+    """Membership by target; a row's tag has one bit per target, packed as uint8[ceil(t / 8)].
 
-    targets  the registered predicates, then the kept intersections, bound, by name
+    targets  the registered predicates, then the requested intersections, bound, keyed by name
     """
 
     nbytes = met = 0  # there are no atoms
@@ -422,11 +428,11 @@ class Enumerated:
 
     @staticmethod
     def pack(held: Bools) -> Tags:
-        """Return bool[n, t] as packed bits."""
+        """Pack bool[n, t] into bits."""
         return np.packbits(held, axis=1)
 
     def unpack(self, tags: Tags) -> Bools:
-        """Return tags as bool[n, t]."""
+        """Unpack tags to bool[n, t]."""
         bits = np.unpackbits(tags.view(np.uint8), axis=1, count=len(self.targets))
         return bits.astype(np.bool_)
 
@@ -434,7 +440,7 @@ class Enumerated:
         self, summaries: Summaries, tags: Tags, digits: Words, players: Bools, sign: int,
         into: Words | None,
     ) -> Words:  # fmt: skip
-        """Return signed rows of one measure as a delta: the window, then each target."""
+        """Sum signed rows of one measure into a delta: the window, then each target."""
         count = len(self.targets)
         bits = self.unpack(tags)
         delta = into

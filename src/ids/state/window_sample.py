@@ -1,12 +1,20 @@
-"""A random sample of a sliding window, which can be drawn at any moment.
+"""Random sampling from a sliding window; a sample can be drawn at any time.
 
-    rows ─▶ a sampler marks those it may need later ─▶ candidates, swept now and then ─▶ drawing
+    rows ─▶ the sampler marks rows it may need later ─▶ candidates ─▶ sample
 
-A sampler decides which rows to keep: those of highest priority (without replacement, per stratum if
-there are strata), the highest row of each of many priorities (with replacement from a time window),
-or the links of chains (with replacement from a count window). Rows of extreme values are kept too.
-Each sweep runs from the newest row to the oldest; the loops are in ``kernels/priority_sample.py``
-and ``kernels/chain_sample.py``.
+*Candidates* are the rows that are kept because a later sample may need them. From time to time a
+*sweep*, from the newest row to the oldest, drops those that are no longer needed. Which rows are
+candidates depends on the sampler:
+
+    without replacement                      the rows with the highest random priorities, in each
+                                             stratum if there are strata
+    with replacement from a time window      many independent samples of one row, called *copies*;
+                                             in each, the row with the highest priority is drawn
+    with replacement from a count window     the rows of a chain sample
+
+The rows with the largest and smallest values are kept too. They are *taken whole*: they are counted
+exactly instead of being sampled. A row is a *player* of a measure if its value y is not NULL. The
+loops are in ``kernels/priority_sample.py`` and ``kernels/chain_sample.py``.
 """
 
 from __future__ import annotations
@@ -56,17 +64,17 @@ Counts = npt.NDArray[np.int64]
 Key = tuple[Any, ...]
 
 _NONE = np.zeros(0, np.int64)
-_FEW_STRATA = 1024  # unused codes that are not worth reusing
+_FEW_STRATA = 1024  # with at most this many unused codes, none is reused
 _NAN = math.nan  # one object, so that a dict finds a NaN key by identity
-_FEW_ROWS = 4096  # with fewer candidates a sweep does not pay
-_SLACK = 3  # sweep again when there are this many times the rows that the last sweep left
+_FEW_ROWS = 4096  # with fewer candidates, a sweep is not worth its cost
+_SLACK = 3  # sweep when there are this many times as many rows as after the last sweep
 
 
 class Strata:
-    """The strata: one per combination of values (NULL is a value), with its number of rows.
+    """The strata and their row counts; each combination of values (NULL is one) is a stratum.
 
-    ``codes`` gives each stratum a code, and ``insert`` counts its rows. Codes without rows are
-    reused once they are most, so a stream with ever new values stays small.
+    ``codes`` assigns a code to each stratum, and ``insert`` counts its rows. Once most codes have
+    no rows, these codes are reused, so the state stays small even if new values keep arriving.
     """
 
     def __init__(self, columns: Sequence[str], kinds: Mapping[str, Kind]) -> None:
@@ -80,7 +88,10 @@ class Strata:
         self.population: Counts = np.zeros(0 if columns else 1, np.int64)
 
     def codes(self, table: Table) -> Codes:
-        """Return the stratum of each row; new ones get codes. Runs Python code once per stratum."""
+        """Return each row's stratum code, assigning codes to new strata.
+
+        Python code runs once per stratum.
+        """
         if not self.columns:
             return np.zeros(table.rows, np.int32)
         if not table.rows:
@@ -109,14 +120,14 @@ class Strata:
         return code
 
     def insert(self, codes: Codes) -> None:
-        """Count new rows of these strata."""
+        """Add new rows, one per code, to the counts."""
         self.population += self._counted(codes)
         if len(self._code) > _FEW_STRATA + 2 * int(np.count_nonzero(self.population)):
             gone = [key for key, code in self._code.items() if not self.population[code]]
             self._free += [self._code.pop(key) for key in gone]
 
     def expire(self, codes: Codes) -> None:
-        """Subtract expired rows of these strata."""
+        """Subtract expired rows, one per code, from the counts."""
         self.population -= self._counted(codes)
 
     def _counted(self, codes: Codes) -> Counts | int:
@@ -125,11 +136,11 @@ class Strata:
         return np.bincount(codes, minlength=len(self.population))
 
     def clear(self) -> None:
-        """Set all counts to 0; codes keep their meaning."""
+        """Set all counts to 0, but keep the codes."""
         self.population[:] = 0
 
     def table(self, codes: npt.NDArray[np.int64]) -> Table | None:
-        """Return the values of these strata, one row each; None without strata."""
+        """Return the values of these strata, one row each, or None if there are no strata."""
         if not self.columns:
             return None
         keys: dict[int, Key] = {code: key for key, code in self._code.items()}
@@ -144,7 +155,7 @@ class Strata:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the counts and, roughly, of the values."""
+        """The approximate size of the counts and values in bytes."""
         words = sum(len(str(value)) + 8 for key in self._code for value in key)
         return self.population.nbytes + words
 
@@ -161,7 +172,7 @@ class Strata:
 
 
 def _numbered(column: ColumnData) -> tuple[Counts, int]:
-    """Return each value as a number below a width, equal for equal values; NULL is a value."""
+    """Number the distinct values (NULL is one); return each row's number and an upper bound."""
     if column.kind is Kind.TEXT:
         words = 0 if column.dictionary is None else len(column.dictionary)
         own, width = column.values.astype(np.int64), words
@@ -174,7 +185,7 @@ def _numbered(column: ColumnData) -> tuple[Counts, int]:
 
 
 def _distinct(numbers: Counts, bound: int) -> tuple[Counts, Counts]:
-    """Return one row per distinct number below ``bound``, and the group of each row."""
+    """Group equal numbers below ``bound``; return one row per group, and the group of each row."""
     if bound > 4 * len(numbers):
         _, firsts, place = np.unique(numbers, return_index=True, return_inverse=True)
         return firsts, place.ravel()
@@ -212,18 +223,20 @@ def _column(kind: Kind, values: list[Any]) -> ColumnData:
 
 
 class Drawing(NamedTuple):
-    """A sample: rows taken whole, then the rows drawn from each part (a stratum is a part).
+    """A sample: the rows taken whole, then the rows drawn from each part.
 
-    rows         raw columns: rows taken whole, then those of each part, highest priority first
-    whole        how many rows are taken whole: each represents only itself
-    starts       int64[p+1]   where the rows of a part start, after those taken whole
-    population   int64[p]     rows of the window in a part, without those taken whole
+    Each stratum is a part. Without strata, the whole window is one part.
+
+    rows         raw columns: rows taken whole, then each part's rows by descending priority
+    whole        the number of rows taken whole; each represents only itself
+    starts       int64[p+1]   where each part's rows start, counted after the rows taken whole
+    population   int64[p]     the number of window rows in each part, without those taken whole
     value        float64[n]   y of each row (0 for COUNT(*))
     plays        bool[n]      whether a row is a player
     low, high    bounds on y of the players that are not taken whole (0 if there are none)
-    complete     whether every row of the window is taken whole, so that the answer is exact
+    complete     whether every row of the window is taken whole, so that the result is exact
     replacement  whether a row may have been drawn more than once
-    strata       the columns of the strata, one row per part; None without strata
+    strata       the columns of the strata, one row per part; None if there are no strata
     """
 
     rows: Table
@@ -240,13 +253,14 @@ class Drawing(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """What is kept of each candidate beside its raw columns, in window order.
+    """The columns that are kept for each candidate besides its raw columns, in window order.
 
     stratum   int32[n]
     sequence  int64[n]    arrival numbers
-    priority  float64[n]  if the sampler has one priority per row, else empty
-    arrival   int64[n]    order of arrival, if the sampler uses chains, else empty
-    values    float64[n] and ``plays`` bool[n] of each measure
+    priority  float64[n]  empty unless the sampler has one priority per row
+    arrival   int64[n]    order of arrival; empty unless the sampler uses chains
+    values    float64[n] for each measure
+    plays     bool[n]     for each measure, whether the row is a player
     """
 
     stratum: Codes
@@ -257,7 +271,7 @@ class _Columns(NamedTuple):
     plays: Sequence[Mask]
 
     def take(self, rows: npt.NDArray[np.intp]) -> _Columns:
-        """Return only these rows."""
+        """Return the columns for these rows only."""
         return _Columns(
             self.stratum[rows],
             self.sequence[rows],
@@ -268,7 +282,7 @@ class _Columns(NamedTuple):
         )
 
     def named(self) -> dict[str, Array]:
-        """Return all columns by their names in a checkpoint."""
+        """Return all columns, keyed by their names in checkpoints."""
         found: dict[str, Array] = {"tag": self.stratum, "sequence": self.sequence}
         if len(self.priority):
             found["priority"] = self.priority
@@ -280,7 +294,7 @@ class _Columns(NamedTuple):
 
 
 class _Arrival(NamedTuple):
-    """What a sampler computes for new rows; ``taken`` if it decides at once which to keep."""
+    """What a sampler computes for new rows; ``taken`` if it decides immediately what to keep."""
 
     priority: Floats = np.zeros(0)
     arrival: Places = _NONE
@@ -294,14 +308,14 @@ class _Sampler(Protocol):
         """Register new rows with these arrival numbers."""
 
     def mark(self, rows: _Columns) -> Mask:
-        """Return which rows must be kept; the rows are in window order."""
+        """Return a mask of the rows that must be kept; the rows are in window order."""
 
     def heads(self, rows: _Columns) -> Places | None:
-        """Return the position of the row of each copy; None without replacement."""
+        """Return the position of each copy's row, or None if sampling is without replacement."""
 
 
 class _ByPriority:
-    """The ``size`` rows with the highest random priority, per stratum if there are strata."""
+    """Samples the ``size`` rows with the highest random priorities, in each stratum if any."""
 
     def __init__(self, size: int, seed: int, strata: Strata) -> None:
         self._size = size
@@ -315,7 +329,7 @@ class _ByPriority:
         return _Arrival(priority)
 
     def mark(self, rows: _Columns) -> Mask:
-        """Return the rows that are among the ``size`` highest of themselves and all newer rows."""
+        """Mark rows with fewer than ``size`` newer rows of higher priority (in their stratum)."""
         keep = np.empty(len(rows.priority), np.bool_)
         if self._strata.columns:
             strata = len(self._strata.population)
@@ -325,28 +339,28 @@ class _ByPriority:
         return keep
 
     def heads(self, rows: _Columns) -> None:
-        """Return None: there are no copies."""
+        """Return None, because this sampler draws without replacement."""
 
 
 class _ByCopies:
-    """Priority sample with replacement: the highest row by each of ``copies`` priorities."""
+    """Samples with replacement: each of ``copies`` independent samples has one row."""
 
     def __init__(self, copies: int, seed: int) -> None:
         self._copies = copies
         self._seed = np.uint64(seed % 2**64)
 
     def arrive(self, sequence: Places) -> _Arrival:  # noqa: ARG002
-        """Return nothing: priorities are derived from the arrival number each time."""
+        """Compute nothing, since priorities are derived from arrival numbers when needed."""
         return _Arrival()
 
     def mark(self, rows: _Columns) -> Mask:
-        """Return the rows that are higher than all newer ones in some copy."""
+        """Mark the rows that outrank every newer row in at least one copy."""
         keep = np.empty(len(rows.sequence), np.bool_)
         survivors_of_copies(self._seed, self._copies, rows.sequence, keep)
         return keep
 
     def heads(self, rows: _Columns) -> Places:
-        """Return the highest row of each copy."""
+        """Return the position of each copy's row with the highest priority."""
         places = np.empty(self._copies if len(rows.sequence) else 0, np.int64)
         if len(places):
             highest_of_copies(self._seed, self._copies, rows.sequence, places)
@@ -354,9 +368,10 @@ class _ByCopies:
 
 
 class Chains:
-    """Chain sample: the sampled row of each chain, by order of arrival, counted from 1.
+    """A chain sample with replacement; each of its r chains has one sampled row.
 
-    Keeps O(r) numbers and the rows in the chains, about e per chain.
+    Rows are identified by their order of arrival, starting at 1. The state is O(r) numbers and the
+    rows in the chains, about e (2.72) per chain.
     """
 
     def __init__(self, copies: int, window: int, seed: int) -> None:
@@ -368,17 +383,17 @@ class Chains:
         self.begin()
 
     def begin(self) -> None:
-        """Start with an empty window; arrivals are counted on, so no draw is repeated."""
+        """Start with an empty window; arrival numbers continue, so that no draw is repeated."""
         self._begun = self.arrived
         begin_chains(self._chains, self._heap, self._begun)
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the chains."""
+        """The size of the chains in bytes."""
         return self._chains.nbytes + self._heap.nbytes
 
     def arrive(self, sequence: Places) -> _Arrival:
-        """Return which of the new rows some chain takes."""
+        """Register new rows, and mark those that are added to a chain."""
         rows = len(sequence)
         taken = np.empty(rows, np.bool_)
         first = self.arrived + 1
@@ -387,21 +402,21 @@ class Chains:
         return _Arrival(arrival=np.arange(first, first + rows), taken=taken)
 
     def mark(self, rows: _Columns) -> Mask:
-        """Return which rows are still in a chain."""
+        """Mark the rows that are still in a chain."""
         return self.held(rows.arrival)
 
     def held(self, arrivals: Places) -> Mask:
-        """Return which of these arrivals, ascending, are in a chain."""
+        """Mark the arrivals that are in a chain; ``arrivals`` must be ascending."""
         keep = np.empty(len(arrivals), np.bool_)
         mark_links(self._seed, self._chains, self._window, self.arrived, arrivals, keep)
         return keep
 
     def heads(self, rows: _Columns) -> Places:
-        """Return the first row of each chain."""
+        """Return the position of each chain's sampled row."""
         return np.searchsorted(rows.arrival, self.first()) if len(rows.arrival) else _NONE
 
     def first(self) -> Places:
-        """Return the sampled arrival of each chain; the window must not be empty."""
+        """Return the arrival number of each chain's sampled row; the window must not be empty."""
         heads = np.empty(len(self._heap), np.int64)
         head_arrivals(self._seed, self._chains, self._window, self.arrived, heads)
         return heads
@@ -422,7 +437,7 @@ class Chains:
 
 
 def _mark_extremes(rows: _Columns, size: int, keep: Mask) -> None:
-    """Mark rows that may become one of the ``size`` largest or smallest of some measure."""
+    """Mark rows that may become one of the ``size`` largest or smallest values of a measure."""
     for y, plays in zip(rows.values, rows.plays, strict=True):
         among = slice(None) if plays.all() else np.flatnonzero(plays)
         playing = y[among]
@@ -433,10 +448,10 @@ def _mark_extremes(rows: _Columns, size: int, keep: Mask) -> None:
 
 
 class _Candidates(Retained):
-    """The rows that a drawing may need, in window order, with their ``_Columns``.
+    """The rows that a later sample may need, in window order, with their ``_Columns``.
 
-    Adding rows only copies them. Once there are several times as many as the last sweep left, the
-    sample sweeps again, so each row is examined only a few times.
+    Adding rows only copies them. A sweep runs once there are several times as many rows as after
+    the last sweep, so each row is examined only a few times.
     """
 
     def __init__(self, kinds: Mapping[str, Kind], measures: int) -> None:
@@ -447,11 +462,11 @@ class _Candidates(Retained):
 
     @property
     def crowded(self) -> bool:
-        """Return whether a sweep pays."""
+        """Whether there are enough rows for a sweep to be worth its cost."""
         return len(self) > self.limit
 
     def columns(self) -> _Columns:
-        """Return what is kept beside the raw columns, as views."""
+        """Return views of the columns that are kept besides the raw columns."""
         if not len(self):
             none, nobody = np.zeros(0), np.zeros(0, np.bool_)
             measures = len(self._measures)
@@ -470,7 +485,7 @@ class _Candidates(Retained):
         )
 
     def add(self, table: Table, times: Places | None, columns: _Columns) -> None:
-        """Add rows in window order, merged with the present ones if older."""
+        """Append rows; if some are older than existing rows, merge them in window order."""
         named = {**self._encode(table), **columns.named()}
         inside = self.times
         if times is not None:
@@ -488,11 +503,11 @@ class _Candidates(Retained):
         self.forget()
 
     def sweep_at(self, limit: int) -> None:
-        """Set the number of rows above which a sweep pays."""
+        """Set the number of rows above which a sweep runs."""
         self.limit = limit
 
     def cut(self, time: int, sequence: int) -> None:
-        """Drop the rows before (time, sequence) in window order."""
+        """Drop the rows that precede (time, sequence) in window order."""
         if not len(self):
             return
         first, last, times = 0, len(self), self.times
@@ -507,7 +522,7 @@ class _Candidates(Retained):
         self.forget()
 
     def take_rows(self, places: Places) -> Table:
-        """Return the rows at these positions; empty columns before the first row."""
+        """Return the rows at these positions; without any rows, return empty columns."""
         if len(self):
             return self.table().take(places)
         word = np.array([""], dtype=object)
@@ -521,14 +536,14 @@ class _Candidates(Retained):
 
 
 class _Roomy(Sliding):
-    """Sliding columns with space for all rows until the next sweep, which works in place."""
+    """Sliding columns with enough space until the next sweep, which works in place."""
 
     def __init__(self, room: int) -> None:
         super().__init__()
         self.room = room
 
     def pick(self, places: Places, room: int) -> None:
-        """Keep only the rows at these positions, ascending; expect ``room`` rows soon."""
+        """Keep only the rows at these ascending positions; prepare for ``room`` rows."""
         self.room = room
         for name, array in self._arrays.items():
             array[: len(places)] = self[name][places]
@@ -549,7 +564,7 @@ class _Roomy(Sliding):
 
 
 class _Held(NamedTuple):
-    """The rows taken whole, and bounds on y of the other players."""
+    """A mask of the rows taken whole, and bounds on y for the other players."""
 
     mask: Mask
     low: float
@@ -557,10 +572,11 @@ class _Held(NamedTuple):
 
 
 def _extremes(value: Floats, plays: Mask, size: int) -> _Held:
-    """Return the ``size`` players with the largest y and with the smallest; newer ones win ties.
+    """Return the ``size`` players with the largest y and those with the smallest.
 
-    Ties are not broken by priority: the rows left over would have low priority and be drawn too
-    rarely. With a size of 0 no row is taken, and the bounds are the smallest and the largest y.
+    Among equal values, newer rows are taken. Breaking ties by priority would leave rows with low
+    priorities, which would be drawn too rarely. If ``size`` is 0, no row is taken, and the bounds
+    are the smallest and the largest y.
     """
     mask = np.zeros(len(value), np.bool_)
     players = np.flatnonzero(plays)
@@ -575,22 +591,22 @@ def _extremes(value: Floats, plays: Mask, size: int) -> _Held:
     highest(-playing, size, bottom)
     mask[players] = top | bottom
     low, high = float(playing[bottom].max()), float(playing[top].min())
-    # crossed bounds: every player is among the largest or the smallest
+    # if the bounds cross, every player is among the largest or the smallest
     return _Held(mask, low, high) if low <= high else _Held(mask, 0.0, 0.0)
 
 
 def _sampled(priority: Floats, held: Mask, size: int) -> Places:
-    """Return the ``size`` rows of highest priority that are not held, highest first."""
+    """Return the ``size`` rows with the highest priorities that are not held, highest first."""
     near = np.empty(len(priority), np.bool_)
     likely_highest(priority, size + int(np.count_nonzero(held)), near)
-    rows = np.flatnonzero(near & ~held)[::-1]  # newer ones win ties
+    rows = np.flatnonzero(near & ~held)[::-1]  # among equal priorities, newer rows come first
     return rows[np.argsort(-priority[rows], kind="stable")[:size]]
 
 
 def _sampled_by_stratum(
     priority: Floats, stratum: Codes, strata: int, held: Mask, size: int
 ) -> Places:
-    """Return ``_sampled`` of each stratum, one stratum after the other."""
+    """Return the result of ``_sampled`` for each stratum, concatenated."""
     rest = np.flatnonzero(~held)
     codes = stratum[rest]
     keep = np.empty(len(rest), np.bool_)
@@ -602,14 +618,15 @@ def _sampled_by_stratum(
 
 
 class WindowSample:
-    """A uniform sample of the window, with its rows of extreme values.
+    """A uniform sample of the window, together with the rows that have extreme values.
 
     Measures are numbered from 1; measure 0 is COUNT(*). Window order is (time, sequence). The
-    sample depends only on the seed and on the rows in the window, not on the batches; with
-    replacement from a count window also on earlier rows.
+    sample depends on the seed and the rows in the window, but not on how rows are batched. With
+    replacement from a count window, it also depends on earlier rows.
 
-    O(1) amortised per row, for any size r. About r + r ln(N / r) of N rows are kept, times a
-    constant; more if values only fall or only rise, as each row is then an extreme at some time.
+    The cost is O(1) amortised per row, for any sample size r. Of N rows, a constant times
+    r + r ln(N / r) are kept. More are kept if values keep rising or keep falling, because each row
+    is then among the extremes at some time.
     """
 
     def __init__(
@@ -621,7 +638,7 @@ class WindowSample:
     ) -> None:
         self.sampling, self.window = sampling, window
         whole = sampling.taken_whole if measures else 0
-        self._extremes = max(1, whole)  # at least one, for the range of the window
+        self._extremes = max(1, whole)  # at least one, to know the range of the window's values
         self._strata = Strata(sampling.strata, kinds)
         self._rows = _Candidates(kinds, measures)
         self._chains: Chains | None = None
@@ -637,17 +654,17 @@ class WindowSample:
         self._drawn: dict[tuple[int, int], Drawing] = {}
 
     def number(self, table: Table) -> tuple[Places, Codes]:
-        """Return the arrival numbers and the strata of rows that will be inserted."""
+        """Assign arrival numbers and strata to rows that will be inserted, and return them."""
         first = self._arrived
         self._arrived += table.rows
         return np.arange(first, self._arrived, dtype=np.int64), self._strata.codes(table)
 
     def strata_of(self, table: Table) -> Codes:
-        """Return the stratum of each row as a code; all 0 without strata."""
+        """Return the stratum code of each row, which is 0 if there are no strata."""
         return self._strata.codes(table)
 
     def refuse(self, table: Table, times: Places | None) -> None:
-        """Raise if rows are out of order or their number types cannot mix; nothing changes."""
+        """Raise if rows are out of order or their numeric types cannot be mixed."""
         if times is not None and len(times) and self._chains is not None:
             self._refuse_disorder(times)
         self._rows.agree(table)
@@ -660,7 +677,7 @@ class WindowSample:
         sequence: Places,
         stratum: Codes,
     ) -> None:
-        """Insert rows, ascending in window order; they may be older than present ones."""
+        """Insert rows sorted in window order; they may be older than existing rows."""
         if not table.rows:
             return
         self._drawn.clear()
@@ -675,7 +692,7 @@ class WindowSample:
             [everyone if one.players is None else one.players for one in measures],
         )  # fmt: skip
         if taken is not None or table.rows > self._rows.limit:
-            # rows that no later drawing can need are not kept at all
+            # rows that no later sample can need are not stored at all
             places = np.flatnonzero(self._mark(columns, taken))
             table, columns = table.take(places), columns.take(places)
             times = None if times is None else times[places]
@@ -686,7 +703,7 @@ class WindowSample:
             self._rows.sweep(self._mark(self._rows.columns()))
 
     def _refuse_disorder(self, times: Places) -> None:
-        """Raise if rows are older than earlier ones: chains follow the order of arrival."""
+        """Raise if a row is older than an earlier one, because chains need rows in order."""
         if self._newest is not None and times[0] < self._newest:
             raise StateError(
                 "rows out of order: a sample with replacement of a count window requires rows in "
@@ -699,9 +716,9 @@ class WindowSample:
         return keep
 
     def expire(self, oldest: tuple[int, int] | None, left: Codes) -> None:
-        """Expire the rows before ``oldest`` = (time or 0, sequence); all if it is None.
+        """Expire the rows before ``oldest`` = (time or 0, sequence), or all rows if it is None.
 
-        left  the strata of these rows
+        left  the strata of the expired rows
         """
         self._drawn.clear()
         if oldest is None:
@@ -714,12 +731,12 @@ class WindowSample:
         self._rows.cut(*oldest)
 
     def clear(self) -> None:
-        """Drop everything; the rows may be inserted again, in window order."""
+        """Drop all rows; they may be inserted again in window order."""
         self.expire(None, np.zeros(0, np.int32))
         self._newest = None
 
     def drawn(self, measure: int, size: int | None = None) -> Drawing:
-        """Return a sample for a measure: ``size`` rows, by default all that are kept."""
+        """Return a sample of ``size`` rows for a measure; by default, the largest possible."""
         kept = self.sampling.size
         asked = kept if size is None else size
         if not 1 <= asked <= kept:
@@ -775,21 +792,21 @@ class WindowSample:
         return drawing(places, len(first), starts, parts, rest[parts], held)
 
     def _whole(self, measure: int, size: int) -> int:
-        """Return how many rows of each extreme are taken whole."""
+        """Return how many of the largest (and of the smallest) values are taken whole."""
         if measure == 0:
             return 0
         declared = self.sampling.extremes
         return extremes_of(size) if declared is None else declared
 
     def looks_at(self, size: int) -> int:
-        """Return about how many rows a question to a sample of this size reads."""
+        """Estimate how many rows are read to draw a sample of this size."""
         strata = int(np.count_nonzero(self._strata.population)) if self._strata.columns else 1
         whole = min(self.sampling.taken_whole, extremes_of(size))
         return size * max(1, strata) + 2 * whole
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of rows, text, strata and chains."""
+        """The size of rows, text, strata and chains in bytes."""
         chains = 0 if self._chains is None else self._chains.nbytes
         return self._rows.nbytes + self._strata.nbytes + chains
 

@@ -169,7 +169,7 @@ def _number_format(sizes: list[float]) -> Callable[[float], str]:
 
 
 def _instants(values: pa.ChunkedArray) -> list[str]:
-    """Format timestamps in UTC, all with the fewest decimals that lose nothing."""
+    """Format timestamps in UTC, all with the fewest decimals that preserve every value."""
     import numpy as np
     import pyarrow as pa
 

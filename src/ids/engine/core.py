@@ -393,7 +393,7 @@ class Core:
         return TaggedRows(self.membership.assign(batch.table), digits, players)
 
     def tagged(self, rows: slice | Places = slice(None)) -> TaggedRows:
-        """Return the tags and digits of retained rows."""
+        """Return the atoms (tags) and the encoded values (digits) of retained rows."""
         tags = self.retained.tags[rows]
         each = [self.playing(m) for m in range(1, len(self.measures))]
         return TaggedRows(

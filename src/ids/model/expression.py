@@ -218,7 +218,7 @@ _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(1, 9)
 
 
 def quoted(name: str, *, always: bool = False) -> str:
-    """Quote a name in backticks if it needs them, or ``always``.
+    """Quote a name in backticks if it needs them or if ``always`` is set.
 
     >>> quoted("region"), quoted("my region"), quoted("window")
     ('region', '`my region`', '`window`')

@@ -168,7 +168,7 @@ class Promotion:
 
 
 def _checked_span(name: str, given: Span) -> int | str:
-    """Return a number of questions as an int, a duration as text, which a checkpoint can store."""
+    """Return a span as a checkpoint stores it: a query count as an int, a duration as text."""
     questions = as_whole(given)
     length = microseconds(given) if questions is None else questions
     if length < 1:

@@ -741,7 +741,7 @@ class Refinement:
         self._free = unused[::-1].tolist()
 
     def _read(self, table: Table) -> tuple[list[Factor], list[Reading]]:
-        """Return the factors, and each factor's reading of a batch."""
+        """Return the factors, and the value of each factor for every row of a batch."""
         factors = self._factors(table).factors
         try:
             return factors, [factor.read(table) for factor in factors]

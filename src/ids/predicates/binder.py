@@ -132,7 +132,7 @@ class _Binder:
     table: str
 
     def bind_whole(self, expression: Expression, *, condition: bool = False) -> Typed:
-        """Bind an expression, after checks of the whole tree; return it with its kind."""
+        """Check the whole tree of an expression and bind it; return it with its kind."""
         refuse_constant_tests(expression, self._names)
         bound, kind = self._bind(expression, condition=condition)
         depth, size = _extent(bound)

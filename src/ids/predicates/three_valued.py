@@ -622,7 +622,7 @@ def within(vector: Vector, options: tuple[Literal, ...]) -> Kleene:
 
 
 def _alike(values: list[Any], vector: Vector) -> Array:
-    """Convert the options to the vector's type, dropping those that cannot equal any value."""
+    """Convert an IN list to the vector's type, dropping items that cannot equal any value."""
     if vector.kind is Kind.TIME:
         return np.array([microseconds_of(value) for value in values], np.int64)
     if vector.kind is Kind.BOOLEAN:

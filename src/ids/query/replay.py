@@ -147,7 +147,7 @@ class _Summaries(NamedTuple):
 
 
 def answer_blocks(job: MeasureJob, scale: Scale) -> Answers:
-    """Compute the items with blocks of summaries; all values must fit the scale."""
+    """Compute the SELECT items from blocks of summaries; all values must fit the scale."""
     total = len(job.emits)
     answers = Answers.allocate(job.items, job.number, total)
     summaries = _choose_summaries(job.held, len(job.rows.atom), total)

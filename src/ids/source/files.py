@@ -124,7 +124,7 @@ def has_files(path: FilePath, *, declared: bool) -> bool:
 
 
 def at_once(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Map a function that waits for a file system over ``items``, in parallel threads."""
+    """Map an I/O-bound function over ``items`` in parallel threads."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(function, items))
 
@@ -267,7 +267,7 @@ def _ended(path: Path) -> Path | pa.BufferReader:
 
 
 def _without(table: pa.Table, nulls: Sequence[str]) -> pa.Table:
-    """Replace each of ``nulls`` in text columns by NULL, even if it was quoted."""
+    """Replace each of ``nulls`` in text columns with NULL, even if it was quoted."""
     if not nulls:
         return table
     meant = pa.array(nulls, pa.string())
@@ -357,7 +357,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert a text column to timestamps if every value is one; Arrow infers only seconds."""
+    """Convert a text column to timestamps if every value parses; Arrow infers only seconds."""
     texts = column.drop_null()
     if len(texts) == 0 or not _TIMESTAMP.match(texts[0].as_py()):
         return column

@@ -187,7 +187,7 @@ def _measured(plan: SelectPlan) -> tuple[int, ...]:
 
 
 def _placed(data: DataFrame, at: str, after: int, length: int) -> DataFrame:
-    """Copy panes or instants to all blocks that use them, up to ``after`` panes later."""
+    """Copy each pane or instant to every block that uses it, up to ``after`` panes later."""
 
     def block(pane: str) -> str:
         return f"(({pane}) - pmod({pane}, {length}L)) div {length}L"

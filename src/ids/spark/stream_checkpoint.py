@@ -224,7 +224,7 @@ class Begins(tuple[Begin, ...]):
         return Begins(one for one in self if one.instant > instant)
 
     def revised(self, revision: Revision, fresh: int | None) -> Begins:
-        """Return the incomplete sums of the new script.
+        """Return the sums whose panes are not complete yet, converted for the new script.
 
         ``fresh`` is the first instant at which sums that start now are complete; it is None if no
         rows have arrived yet.

@@ -92,7 +92,7 @@ class Span(NamedTuple):
 
 
 class _Windows(NamedTuple):
-    """Non-empty windows, each with the instants (in slides) between which it does not change.
+    """Non-empty windows, each with the range of instants (in slides) in which it stays the same.
 
     key     int64[w]      the number of its key
     row     int64[w]      the index of a row with that key

@@ -43,7 +43,7 @@ MANIFESTS = "ids"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A directory of Parquet files with rows that one batch has written.
+    """A directory of Parquet files with the rows that one batch wrote.
 
     name   path relative to the checkpoint
     files  number of files

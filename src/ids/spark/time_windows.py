@@ -262,7 +262,7 @@ def windows(
 
 
 def _deltas(plan: SelectPlan, answers: DataFrame, keys: list[str]) -> DataFrame:
-    """Subtract the attribution one slide before, 0 for an empty window, from each SHAPLEY_DELTA."""
+    """Subtract the attribution one slide earlier (0 for an empty window) in each SHAPLEY_DELTA."""
     exact = [item for item in plan.items if item.approximate is None]
     order = Window.partitionBy(*keys).orderBy(INSTANT)
     adjoining = F.lag(INSTANT).over(order) == F.col(INSTANT) - 1

@@ -699,7 +699,7 @@ class Index:
                 postings.follow(retained)
 
     def forget_from(self, place: int) -> None:
-        """Remove the rows from this position on from the index, because they have moved.
+        """Remove all rows at or after this position from the index, because they have moved.
 
         Positions are counted from the oldest row, as of the last ``follow`` or later.
         """

@@ -148,7 +148,7 @@ class _Parser:
         return operand
 
     def _sign(self, token: Token) -> _Operand:
-        """Parse signs and their operand; the last minus belongs to a number: -9223372036854775808."""
+        """Parse signs and an operand; the last minus belongs to a number: -9223372036854775808."""
         signs = [token]
         while self._cursor.token.word in ("+", "-"):
             signs.append(self._cursor.take())

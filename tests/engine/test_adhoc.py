@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ids
-from ids.errors import IdsError, ScriptError, StateError, UnknownNameError
+from ids.errors import ArgumentError, IdsError, StateError, UnknownNameError
 
 REGIONS = ["EU", "US", "AP", None]
 REGISTERED = {"eu": "region = 'EU'", "slow": "ms > 50", "odd": "k % 2 = 1"}
@@ -179,13 +179,13 @@ def test_a_bad_question_is_one_line(condition: str, error: str) -> None:
 
 
 def test_what_cannot_be_kept_is_refused_at_once() -> None:
-    with pytest.raises(ScriptError, match="an index requires retained rows"):
+    with pytest.raises(ArgumentError, match="an index requires retained rows"):
         ids.Engine(ids.CountWindow(5), "ms", index="k", retain=False)
-    with pytest.raises(ScriptError, match="promotion requires retained rows"):
+    with pytest.raises(ArgumentError, match="promotion requires retained rows"):
         ids.Engine(ids.CountWindow(5), "ms", promotion=ids.Promotion(), retain=False)
-    with pytest.raises(ScriptError, match="Changelog"):
+    with pytest.raises(ArgumentError, match="Changelog"):
         ids.Engine(ids.Changelog(), "ms", sampling=ids.Sampling())
-    with pytest.raises(ScriptError, match="requires a sample"):
+    with pytest.raises(ArgumentError, match="requires a sample"):
         ids.Engine(ids.CountWindow(5), "ms", promotion=ids.Promotion(bootstrap="sample"))
     engine = ids.Engine(ids.CountWindow(5), "ms", index="kk")
     with pytest.raises(UnknownNameError, match="'kk'"):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ids
-from ids.errors import ScriptError
+from ids.errors import ArgumentError
 from ids.model import microseconds_of, to_microseconds
 
 NOON = datetime(2026, 3, 2, 12, 0, 0, 250_000)
@@ -78,7 +78,7 @@ def test_datetimes_are_exact(naive: datetime, zone: Any, unit: str) -> None:
 def test_what_is_no_instant_is_refused(to: Any) -> None:
     engine = ids.Engine(ids.TimeWindow(10), "x", order_by="t")
     engine.ingest({"t": [1, 2], "x": [1.0, 2.0]})
-    with pytest.raises(ScriptError, match=r"not an instant: .*; give a datetime"):
+    with pytest.raises(ArgumentError, match=r"not an instant: .*; give a datetime"):
         engine.advance(to)
     assert engine.rows == 2
 
@@ -88,7 +88,7 @@ def test_event_times_that_are_numbers_move_by_numbers_alone(to: Any) -> None:
     engine = ids.Engine(ids.TimeWindow(10), "x", order_by="t")
     engine.ingest({"t": [1, 2], "x": [1.0, 2.0]})
     if not isinstance(to, int | np.integer):
-        with pytest.raises(ScriptError, match="event time 't' has numbers; give a whole number"):
+        with pytest.raises(ArgumentError, match="event time 't' has numbers; give a whole number"):
             engine.advance(to)
         assert engine.rows == 2
         to = np.uint8(11)

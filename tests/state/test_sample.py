@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ids.errors import ScriptError, StateError, UnknownNameError
+from ids.errors import ArgumentError, StateError, UnknownNameError
 from ids.model import ColumnData, CountWindow, Kind, Sampling, Table, TimeWindow
 from ids.predicates import Measure
 from ids.state import WindowSample
@@ -361,9 +361,9 @@ def test_a_few_players_among_many_rows_are_all_taken_whole() -> None:
 def test_no_more_rows_are_given_than_are_kept() -> None:
     sample = plain(30).sample
     assert len(numbers(sample.drawn(0, 3))) == 3
-    with pytest.raises(ScriptError, match="a sample of 5 rows: 4 are kept; ask for 1 to 4"):
+    with pytest.raises(ArgumentError, match="a sample of 5 rows: 4 are kept; ask for 1 to 4"):
         sample.drawn(0, 5)
-    with pytest.raises(ScriptError, match="a sample of 0 rows"):
+    with pytest.raises(ArgumentError, match="a sample of 0 rows"):
         sample.drawn(0, 0)
 
 

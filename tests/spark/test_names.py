@@ -43,7 +43,7 @@ FRAMES = {
 # every name that a DataFrame of ours has on its way from the rows to the answers
 OURS = """
 ahead answer answer_lift answer_share atoms bad c0 emits file ids_0 ids_AVG_0 ids_COUNT_0
-ids_MEAN_REST_0 ids_SUM_0 ids_ahead
+ids_MEAN_REST_0 ids_SUM_0 ids_ahead ids_counter
 ids_a0_0_0 ids_a0_any_0 ids_a0_w_0 ids_at ids_b ids_before ids_before_ids_a0_0_0 ids_block
 ids_before_ids_a0_w_0 ids_before_ids_m0_0 ids_before_ids_m0_w ids_before_ids_n ids_best ids_c0
 ids_e0 ids_e0_error ids_e0_lift ids_e0_mechanism ids_e0_share ids_event ids_fault ids_faults

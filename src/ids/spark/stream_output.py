@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -40,7 +41,7 @@ Facts = dict[str, Any]
 Target = str | Path | Callable[[pa.Table], None] | None
 
 
-class Output:
+class Output(ABC):
     """A destination for emits. This base class is for outputs that cannot undo a write.
 
     name       the name of the output, which is part of the stream's identity
@@ -52,15 +53,15 @@ class Output:
     fixed: bool = False
     directory: str | None = None
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 (optional)
         """Raise SinkError if the destination contains anything that this stream did not write."""
 
-    def rewind(self, number: int | None, facts: Facts) -> None:
+    def rewind(self, number: int | None, facts: Facts) -> None:  # noqa: B027 (optional)
         """Delete what was written after batch ``number``; its ``write`` returned ``facts``."""
 
+    @abstractmethod
     def write(self, emits: Emits, number: int, facts: Facts) -> tuple[int, Facts]:
         """Write a batch's emits; return their number and the ``facts`` for the next call."""
-        raise NotImplementedError
 
 
 def file_output(target: str | Path, session: SparkSession | None = None) -> Output:
